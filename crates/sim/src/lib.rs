@@ -1,1 +1,44 @@
+//! A simulated web: thousands of news sites on one loopback port, each with a
+//! home page, feeds, sitemaps, articles, robots.txt, a publication schedule,
+//! latency and a fault script.
+//!
+//! Everything that is published follows from the seed and the time, so tests
+//! know the truth: the [`Ledger`] says what was published, the [`RequestLog`]
+//! what was asked for and when. Serves loopback only; never a client.
+//!
+//! ```no_run
+//! # async fn demo() -> std::io::Result<()> {
+//! use tidings_sim::{SimClock, SimServer, WorldConfig};
+//!
+//! let config = WorldConfig { sites: 200, ..WorldConfig::new(7) };
+//! let sim = SimServer::start(config, SimClock::real(), "127.0.0.1:0").await?;
+//! println!("{} is one of {} sites", sim.world().site(0).home(), sim.world().len());
+//! println!("{} articles so far", sim.ledger().entries().count());
+//! # Ok(()) }
+//! ```
 
+mod article;
+mod clock;
+mod desk;
+mod dice;
+mod fault;
+mod ledger;
+mod log;
+mod prose;
+mod render;
+mod respond;
+mod schedule;
+mod server;
+mod site;
+mod wire;
+mod world;
+
+pub use article::{Article, Fate};
+pub use clock::SimClock;
+pub use fault::{Fault, FaultRule, Target, When};
+pub use ledger::{Entry, Expected, Ledger};
+pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
+pub use render::{FeedDefect, FeedFormat};
+pub use server::SimServer;
+pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};
+pub use world::{World, WorldConfig};

@@ -1,1 +1,43 @@
-fn main() {}
+//! The `tidings` binary: reads the command line and the configuration, starts
+//! logging, runs one command, and turns its result into an exit code. Holds no
+//! logic of its own.
+
+mod cli;
+mod commands;
+mod config;
+mod failure;
+mod logging;
+mod output;
+mod shutdown;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::config::Config;
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let json = cli.json;
+    // These must work when the configuration does not.
+    if let Command::Completions(args) = &cli.command {
+        return commands::completions::run(args);
+    }
+    let (config, settings) = Config::load(&cli)?;
+    logging::start(&config.log);
+    match cli.command {
+        Command::Completions(_) => unreachable!("handled before the configuration is read"),
+        Command::Config(args) => commands::config::run(&args, &settings, json),
+        Command::Run(args) => commands::run::run(&args, &config, json),
+        Command::Sim(args) => commands::sim::run(&args, &config),
+        Command::Url(args) => commands::url::run(&args, json),
+    }
+}

@@ -1,0 +1,165 @@
+//! What can go wrong on purpose: wire-level trouble, and the scripts that say
+//! when and for which addresses it happens. Decides; [`crate::wire`] misbehaves.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::dice::Dice;
+
+/// One way to misbehave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// Another status with an empty body, and `Retry-After` when given.
+    Status {
+        code: u16,
+        retry_after: Option<String>,
+    },
+    /// Accepts the request and never answers.
+    Hang,
+    /// Sends the head one byte a second.
+    SlowHead,
+    /// Sends the body one byte a second.
+    SlowBody,
+    /// Sends chunks for ever.
+    Endless,
+    /// Closes the connection in the middle of the body.
+    Truncated,
+    /// Promises more bytes than it sends.
+    LyingLength,
+    /// Resets the connection in the middle of the body.
+    Reset,
+    /// Closes the connection without a word.
+    Closed,
+    /// Redirects to the same address.
+    RedirectLoop,
+    /// Redirects to an address of 100 KB.
+    HugeLocation,
+    /// Sends 128 KiB of headers.
+    HugeHead,
+    /// Answers 200 with a page that says that nothing was found.
+    SoftNotFound,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Anything,
+    Robots,
+    Feeds,
+    Sitemaps,
+    Articles,
+    Path(String),
+}
+
+/// When a rule holds, by the requests that the address has had, or by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    Always,
+    /// The first requests of each address.
+    First(u64),
+    /// Every n-th request of each address.
+    Every(u64),
+    Between(Timestamp, Timestamp),
+}
+
+/// A line of a fault script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FaultRule {
+    pub target: Target,
+    pub when: When,
+    pub fault: Fault,
+}
+
+impl FaultRule {
+    pub fn new(target: Target, when: When, fault: Fault) -> Self {
+        Self {
+            target,
+            when,
+            fault,
+        }
+    }
+
+    /// Trouble that goes away: a patient client still gets everything.
+    pub(crate) fn passing(dice: &mut Dice) -> Self {
+        let busy = |code| Fault::Status {
+            code,
+            retry_after: Some("1".to_owned()),
+        };
+        let choices = [
+            Self::new(Target::Articles, When::First(1), busy(503)),
+            Self::new(
+                Target::Feeds,
+                When::First(1),
+                Fault::Status {
+                    code: 500,
+                    retry_after: None,
+                },
+            ),
+            Self::new(Target::Articles, When::Every(3), busy(429)),
+            Self::new(Target::Articles, When::First(1), Fault::Truncated),
+            Self::new(Target::Feeds, When::Every(4), Fault::Reset),
+            Self::new(Target::Articles, When::First(1), Fault::Closed),
+            Self::new(Target::Robots, When::First(1), busy(503)),
+        ];
+        dice.pick(&choices).clone()
+    }
+
+    pub(crate) fn holds(&self, resource: &Target, path: &str, nth: u64, now: Timestamp) -> bool {
+        let about = match &self.target {
+            Target::Anything => true,
+            Target::Path(wanted) => wanted == path,
+            kind => kind == resource,
+        };
+        about && self.when.holds(nth, now)
+    }
+}
+
+impl When {
+    /// `nth` counts the requests of one address from 1.
+    fn holds(&self, nth: u64, now: Timestamp) -> bool {
+        match self {
+            Self::Always => true,
+            Self::First(count) => nth <= *count,
+            Self::Every(step) => *step > 0 && nth.is_multiple_of(*step),
+            Self::Between(from, until) => (*from..*until).contains(&now),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_holds_by_target_and_time() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let rows = [
+            (Target::Anything, When::Always, 5, 0, true),
+            (Target::Articles, When::First(2), 2, 0, true),
+            (Target::Articles, When::First(2), 3, 0, false),
+            (Target::Feeds, When::Always, 1, 0, false),
+            (Target::Path("/a".to_owned()), When::Every(3), 6, 0, true),
+            (Target::Path("/b".to_owned()), When::Every(3), 6, 0, false),
+            (Target::Anything, When::Every(0), 6, 0, false),
+            (Target::Anything, When::Between(at(10), at(20)), 1, 10, true),
+            (
+                Target::Anything,
+                When::Between(at(10), at(20)),
+                1,
+                20,
+                false,
+            ),
+        ];
+        for (target, when, nth, now, expected) in rows {
+            let rule = FaultRule::new(target, when, Fault::Hang);
+            assert_eq!(
+                rule.holds(&Target::Articles, "/a", nth, at(now)),
+                expected,
+                "{rule:?}"
+            );
+        }
+    }
+}

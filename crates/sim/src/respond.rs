@@ -1,0 +1,153 @@
+//! From a request to an answer: which document, which status, which fault.
+//! Decides everything and sends nothing; [`crate::wire`] puts it on the wire.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::article::Fate;
+use crate::dice::{Dice, fingerprint};
+use crate::fault::{Fault, Target};
+use crate::render::{self, Document};
+use crate::site::Site;
+use crate::wire::{Answer, Request};
+
+/// What a path of a site is, before any fault.
+struct Resource {
+    kind: Target,
+    found: Found,
+}
+
+enum Found {
+    Document(Document),
+    MovedTo(String),
+    Nothing,
+}
+
+/// Answers a request to a site. `nth` counts the requests of this address.
+pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) -> Answer {
+    if !matches!(request.method.as_str(), "GET" | "HEAD") {
+        return Answer::empty(405).with("Allow", "GET, HEAD");
+    }
+    let resource = resource(site, &request.path, now);
+    let rule = site
+        .faults
+        .iter()
+        .find(|rule| rule.holds(&resource.kind, &request.path, nth, now));
+    let fault = rule.map(|rule| rule.fault.clone());
+    let mut answer = match (&fault, resource.found) {
+        (Some(Fault::Status { code, retry_after }), _) => {
+            let answer = Answer::empty(*code);
+            match retry_after {
+                Some(time) => answer.with("Retry-After", time.clone()),
+                None => answer,
+            }
+        }
+        (Some(Fault::SoftNotFound), _) => Answer::of(200, render::not_found_page(site)),
+        (Some(Fault::RedirectLoop), _) => Answer::empty(302).with("Location", request.path.clone()),
+        (Some(Fault::HugeLocation), _) => {
+            Answer::empty(302).with("Location", format!("/{}", "a".repeat(100_000)))
+        }
+        (_, Found::MovedTo(path)) => Answer::empty(301).with("Location", site.absolute(&path)),
+        (_, Found::Document(document)) => conditional(site, request, document),
+        (_, Found::Nothing) => Answer::of(404, render::not_found_page(site)),
+    };
+    if site.compresses && request.accepts_gzip && !answer.body.is_empty() {
+        answer.body = render::gzip(&answer.body);
+        answer = answer
+            .with("Content-Encoding", "gzip")
+            .with("Vary", "Accept-Encoding");
+    }
+    answer.delay = delay(site, &request.path, nth);
+    answer.fault = fault;
+    answer
+}
+
+fn resource(site: &Site, path: &str, now: Timestamp) -> Resource {
+    let is = |kind, document: Option<Document>| Resource {
+        kind,
+        found: document.map_or(Found::Nothing, Found::Document),
+    };
+    if path == "/robots.txt" {
+        return is(Target::Robots, render::robots(site));
+    }
+    if let Some(spec) = site.feeds.iter().find(|feed| feed.path == path) {
+        return is(Target::Feeds, Some(render::feed(site, spec, now)));
+    }
+    if let Some(sitemap) = render::sitemap(site, path, now) {
+        return is(Target::Sitemaps, Some(sitemap));
+    }
+    if let Some(page) = listing_number(path) {
+        return is(Target::Anything, render::listing_page(site, page, now));
+    }
+    let path = &without_tracking(path);
+    let Some(article) = site.article_at(path, now) else {
+        return is(Target::Anything, None);
+    };
+    let found = match article.fate {
+        Fate::Missing => Found::Nothing,
+        Fate::Moved if article.path != *path => Found::MovedTo(article.path),
+        _ => Found::Document(render::article_page(site, &article, now)),
+    };
+    Resource {
+        kind: Target::Articles,
+        found,
+    }
+}
+
+/// Like most real sites, ours don't care how a reader came.
+fn without_tracking(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let pairs: Vec<_> = query
+        .split('&')
+        .filter(|pair| !pair.starts_with("utm_"))
+        .collect();
+    match pairs.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", pairs.join("&")),
+    }
+}
+
+fn listing_number(path: &str) -> Option<u64> {
+    if path == "/" || path.starts_with("/section/") {
+        return Some(1);
+    }
+    path.strip_prefix("/page/")?
+        .parse()
+        .ok()
+        .filter(|page| *page > 0)
+}
+
+/// 200, or 304 when the client already has this very document.
+fn conditional(site: &Site, request: &Request, document: Document) -> Answer {
+    if !site.has_validators {
+        return Answer::of(200, document);
+    }
+    let etag = format!("\"{:016x}\"", fingerprint(&document.body));
+    let modified = document.modified.map(render::http_date);
+    let unchanged = match (&request.if_none_match, &request.if_modified_since) {
+        (Some(tags), _) => tags
+            .split(',')
+            .any(|tag| tag.trim().trim_start_matches("W/") == etag),
+        (None, Some(since)) => modified.as_ref() == Some(since),
+        (None, None) => false,
+    };
+    let answer = if unchanged {
+        Answer::empty(304)
+    } else {
+        Answer::of(200, document)
+    };
+    let answer = answer.with("ETag", etag);
+    match modified {
+        Some(date) => answer.with("Last-Modified", date),
+        None => answer,
+    }
+}
+
+fn delay(site: &Site, path: &str, nth: u64) -> Duration {
+    let (least, spread) = site.latency_ms;
+    let mut dice = Dice::of(site.seed ^ nth, "latency", fingerprint(path.as_bytes()));
+    Duration::from_millis(least + dice.between(0, spread))
+}

@@ -1,0 +1,193 @@
+//! The listener: one loopback port for all sites, told apart by `Host`. Counts
+//! and logs every request. Ends when the [`SimServer`] is dropped.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
+use tracing::debug;
+
+use crate::clock::SimClock;
+use crate::desk;
+use crate::ledger::Ledger;
+use crate::log::{RequestLog, RequestRecord};
+use crate::respond::respond;
+use crate::site::Site;
+use crate::wire::{Answer, Connection, Request};
+use crate::world::{World, WorldConfig};
+
+/// A running simulated web.
+#[derive(Debug)]
+pub struct SimServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) world: World,
+    pub(crate) clock: SimClock,
+    pub(crate) log: RequestLog,
+    /// Requests of each address of the sites that have fault scripts.
+    counts: Mutex<HashMap<(u32, String), u64>>,
+}
+
+impl SimServer {
+    /// Starts to serve. Port 0 takes any free port.
+    pub async fn start(
+        config: WorldConfig,
+        clock: SimClock,
+        bind: impl ToSocketAddrs,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(bind).await?;
+        let address = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            return Err(io::Error::other(
+                "the simulated web serves loopback addresses only",
+            ));
+        }
+        let shared = Arc::new(Shared {
+            world: World::new(config, address.port()),
+            clock,
+            log: RequestLog::new(),
+            counts: Mutex::default(),
+        });
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Self {
+            shared,
+            address,
+            accepting,
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn world(&self) -> &World {
+        &self.shared.world
+    }
+
+    pub fn clock(&self) -> &SimClock {
+        &self.shared.clock
+    }
+
+    pub fn log(&self) -> &RequestLog {
+        &self.shared.log
+    }
+
+    /// What has been published up to now.
+    pub fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(&self.shared.world, self.shared.clock.now())
+    }
+}
+
+impl Drop for SimServer {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    // Dropped with this task, and all connections with it.
+    let mut connections = JoinSet::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                connections.spawn(serve(stream, Arc::clone(&shared)));
+            }
+            Err(error) => {
+                // Usually too many open files: the clients must close some first.
+                debug!(%error, "accept failed");
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+    // Answers are small and wanted at once; failing to say so only costs time.
+    let _ = stream.set_nodelay(true);
+    let mut connection = Connection::new(stream);
+    loop {
+        match connection.read_request().await {
+            Ok(Some(request)) => match answer(&mut connection, &request, &shared).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return debug!(%error, path = request.path, "client went away"),
+            },
+            Ok(None) => return,
+            Err(error) => return debug!(%error, "unreadable request"),
+        }
+    }
+}
+
+async fn answer(
+    connection: &mut Connection,
+    request: &Request,
+    shared: &Shared,
+) -> io::Result<bool> {
+    let start = shared.log.now();
+    let Some(site) = shared.world.site_named(&request.host) else {
+        return connection
+            .send(request, &desk::respond(shared, request))
+            .await;
+    };
+    let nth = shared.count(&site, &request.path);
+    let answer = respond(&site, request, nth, shared.clock.now());
+    if !answer.delay.is_zero() {
+        sleep(answer.delay).await;
+    }
+    // A healthy answer ends, for its client, with its last byte: it is logged
+    // before that, or a client that goes on at once would look impolite.
+    if answer.fault.is_none() {
+        shared
+            .log
+            .push(record(&site, request, &answer, start, shared.log.now()));
+        return connection.send(request, &answer).await;
+    }
+    let sent = connection.send(request, &answer).await;
+    shared
+        .log
+        .push(record(&site, request, &answer, start, shared.log.now()));
+    sent
+}
+
+impl Shared {
+    /// The how manieth request of this address this is, from 1.
+    fn count(&self, site: &Site, path: &str) -> u64 {
+        if site.faults.is_empty() {
+            return 1;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry((site.index, path.to_owned())).or_insert(0);
+        *count += 1;
+        *count
+    }
+}
+
+fn record(
+    site: &Site,
+    request: &Request,
+    answer: &Answer,
+    start: Duration,
+    end: Duration,
+) -> RequestRecord {
+    RequestRecord {
+        host: site.host.clone(),
+        method: request.method.clone(),
+        path: request.path.clone(),
+        status: answer.status,
+        start,
+        end,
+        bytes: answer.body.len() as u64,
+        fault: answer.fault.clone(),
+    }
+}

@@ -1,0 +1,325 @@
+//! One site of the simulated web: its name, habits and defects, all chosen by
+//! the seed. Knows where its articles live; renders and serves nothing.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+use tidings_url::FetchUrl;
+
+use crate::article::{Article, Fate};
+use crate::dice::Dice;
+use crate::fault::FaultRule;
+use crate::prose::{self, Language};
+use crate::render::{FeedDefect, FeedFormat};
+use crate::schedule::{Rhythm, Schedule};
+use crate::world::WorldConfig;
+
+/// A site and its habits.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub index: u32,
+    /// The host name, without the port.
+    pub host: String,
+    /// The host name as URLs carry it, with the port.
+    pub authority: String,
+    pub name: String,
+    pub language: Language,
+    pub feeds: Vec<FeedSpec>,
+    pub sitemap: SitemapKind,
+    pub robots: RobotsKind,
+    pub template: Template,
+    /// Whether feeds and pages carry ETag and Last-Modified.
+    pub has_validators: bool,
+    /// Whether bodies are gzipped for clients that accept it.
+    pub compresses: bool,
+    /// Whether links in feeds carry tracking parameters.
+    pub tags_links: bool,
+    /// Milliseconds before an answer: at least, and at most that much more.
+    pub latency_ms: (u64, u64),
+    pub faults: Vec<FaultRule>,
+    pub(crate) layout: Layout,
+    pub(crate) schedule: Schedule,
+    pub(crate) seed: u64,
+    pub(crate) has_plain_fates: bool,
+    pub(crate) page_bytes: usize,
+}
+
+/// One feed of a site.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FeedSpec {
+    pub path: String,
+    pub format: FeedFormat,
+    /// How many of the newest articles it lists.
+    pub window: u64,
+    pub full_text: bool,
+    pub defect: Option<FeedDefect>,
+}
+
+/// How a site lists its pages for crawlers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SitemapKind {
+    None,
+    /// `/sitemap.xml` with everything.
+    Single,
+    /// `/sitemap_index.xml` over numbered files, and a news sitemap.
+    Index,
+    /// The same, with gzipped files.
+    GzipIndex,
+    /// `/sitemap.txt`, one address a line.
+    Text,
+}
+
+/// What a site answers for `/robots.txt`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RobotsKind {
+    /// 404: everything is allowed.
+    Absent,
+    /// Allows all but the members' pages, and names the sitemap.
+    Usual,
+    /// The same, asking for two seconds between requests.
+    CrawlDelay,
+}
+
+/// How the pages of a site describe themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Template {
+    /// JSON-LD `NewsArticle` inside an `@graph`, and Open Graph.
+    JsonLdGraph,
+    OpenGraph,
+    Microdata,
+    /// A heading and paragraphs; nothing for machines.
+    Plain,
+}
+
+/// The shape of a site's article addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Dated,
+    Html,
+    Query,
+    SlugSlash,
+}
+
+impl Layout {
+    pub(crate) fn path(
+        self,
+        number: u64,
+        title: &str,
+        section: &str,
+        published: Timestamp,
+        fate: Fate,
+    ) -> String {
+        let slug = prose::slug(title);
+        if fate == Fate::Members {
+            return format!("/members/{slug}-{number}");
+        }
+        match self {
+            Self::Dated => {
+                let date = published.to_zoned(TimeZone::UTC).date();
+                format!(
+                    "/{:04}/{:02}/{:02}/{slug}-{number}",
+                    date.year(),
+                    date.month(),
+                    date.day()
+                )
+            }
+            Self::Html => format!("/{section}/{slug}-{number}.html"),
+            Self::Query => format!("/story?id={number}"),
+            Self::SlugSlash => format!("/p/{slug}-{number}/"),
+        }
+    }
+}
+
+impl Site {
+    pub(crate) fn of(config: &WorldConfig, index: u32, port: u16) -> Self {
+        let host = host_name(config.seed, index);
+        let mut dice = Dice::of(config.seed, "site", u64::from(index));
+        let language = *dice.pick(&[
+            Language::En,
+            Language::En,
+            Language::En,
+            Language::De,
+            Language::Fr,
+            Language::Es,
+        ]);
+        let per_day = *dice.pick(&[0.5, 2.0, 6.0, 12.0, 30.0, 80.0]) * config.pace;
+        let origin = config.start.as_second()
+            - (f64::from(config.articles_per_site) * 86_400.0 / per_day) as i64;
+        let rhythm = *dice.pick(&[
+            Rhythm::Steady,
+            Rhythm::Daytime,
+            Rhythm::Daytime,
+            Rhythm::Hourly,
+        ]);
+        Self {
+            index,
+            authority: format!("{host}:{port}"),
+            name: display_name(&host),
+            host,
+            language,
+            feeds: feeds(&mut dice, config),
+            sitemap: *dice.pick(&[
+                SitemapKind::None,
+                SitemapKind::Single,
+                SitemapKind::Index,
+                SitemapKind::GzipIndex,
+                SitemapKind::Text,
+            ]),
+            robots: *dice.pick(&[
+                RobotsKind::Absent,
+                RobotsKind::Usual,
+                RobotsKind::Usual,
+                RobotsKind::Usual,
+                RobotsKind::CrawlDelay,
+            ]),
+            template: *dice.pick(&[
+                Template::JsonLdGraph,
+                Template::OpenGraph,
+                Template::Microdata,
+                Template::Plain,
+            ]),
+            has_validators: dice.chance(75),
+            compresses: dice.chance(60),
+            tags_links: dice.chance(25),
+            latency_ms: latency(&mut dice, config.latency),
+            faults: faults(&mut dice, config, index),
+            layout: *dice.pick(&[
+                Layout::Dated,
+                Layout::Html,
+                Layout::Query,
+                Layout::SlugSlash,
+            ]),
+            schedule: Schedule {
+                rhythm,
+                per_day,
+                origin,
+                seed: config.seed,
+                site: u64::from(index),
+            },
+            seed: config.seed,
+            has_plain_fates: config.plain_fates,
+            page_bytes: config.page_bytes,
+        }
+    }
+
+    /// The address of the home page.
+    pub fn home(&self) -> String {
+        self.absolute("/")
+    }
+
+    pub fn absolute(&self, path: &str) -> String {
+        format!("http://{}{path}", self.authority)
+    }
+
+    /// A path of this site as the pipeline knows it.
+    pub fn url(&self, path: &str) -> FetchUrl {
+        // Names and paths are made of ASCII words, so this always parses.
+        FetchUrl::parse(&self.absolute(path)).expect("simulated addresses are valid URLs")
+    }
+
+    /// How many articles exist at `now`; their numbers are `0..count`.
+    pub fn published_by(&self, now: Timestamp) -> u64 {
+        self.schedule.count_by(now)
+    }
+
+    pub fn article(&self, number: u64) -> Article {
+        Article::of(self, number)
+    }
+
+    /// The newest articles first, at most `count`.
+    pub fn latest(&self, now: Timestamp, count: u64) -> impl Iterator<Item = Article> + '_ {
+        let published = self.published_by(now);
+        (published.saturating_sub(count)..published)
+            .rev()
+            .map(|number| self.article(number))
+    }
+
+    /// The article at a path, if it is published by `now`.
+    pub fn article_at(&self, path: &str, now: Timestamp) -> Option<Article> {
+        let number = number_in(path)?;
+        if number >= self.published_by(now) {
+            return None;
+        }
+        let article = self.article(number);
+        let known = article.path == path || article.short_path.as_deref() == Some(path);
+        known.then_some(article)
+    }
+}
+
+/// The article number that every layout carries: the last digits of the path.
+fn number_in(path: &str) -> Option<u64> {
+    let end = path.trim_end_matches('/').trim_end_matches(".html");
+    let digits = end.len() - end.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    end[end.len() - digits..].parse().ok()
+}
+
+/// A readable host name that carries its index: `amber-courier-17.localhost`.
+/// Browsers and resolvers send every name under `localhost` to this machine
+/// (RFC 6761), so a person can open any site without set-up.
+pub(crate) fn host_name(seed: u64, index: u32) -> String {
+    let mut dice = Dice::of(seed, "name", u64::from(index));
+    let (first, last) = (dice.pick(prose::FIRST_NAMES), dice.pick(prose::LAST_NAMES));
+    format!("{first}-{last}-{index}.localhost")
+}
+
+/// The index in a host name; whether the site exists is for the world to say.
+pub(crate) fn index_in(host: &str) -> Option<u32> {
+    host.strip_suffix(".localhost")?
+        .rsplit('-')
+        .next()?
+        .parse()
+        .ok()
+}
+
+fn display_name(host: &str) -> String {
+    let mut words = host.split('-').take(2).map(prose::capitalised);
+    format!(
+        "{} {}",
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default()
+    )
+}
+
+fn feeds(dice: &mut Dice, config: &WorldConfig) -> Vec<FeedSpec> {
+    let count = *dice.pick(&[1, 1, 1, 2]);
+    let mut feeds = Vec::new();
+    for nth in 0..count {
+        let format = *dice.pick(FeedFormat::ALL);
+        let path = match (nth, format) {
+            (0, FeedFormat::Atom1 | FeedFormat::Atom03) => "/atom.xml",
+            (0, FeedFormat::Json1 | FeedFormat::Json11) => "/feed.json",
+            (0, _) => *dice.pick(&["/feed", "/rss.xml", "/feed.xml"]),
+            _ => "/feeds/all.xml",
+        };
+        let defect = *dice.pick(FeedDefect::ALL);
+        let broken = dice.below(100) < u64::from(config.defect_percent);
+        feeds.push(FeedSpec {
+            path: path.to_owned(),
+            format,
+            window: config
+                .feed_window
+                .unwrap_or(*dice.pick(&[10, 20, 30, 50, 100])),
+            full_text: dice.chance(40),
+            defect: (broken && defect.fits(format)).then_some(defect),
+        });
+    }
+    feeds
+}
+
+fn latency(dice: &mut Dice, wanted: bool) -> (u64, u64) {
+    let chosen = *dice.pick(&[(2, 5), (5, 20), (20, 60), (80, 200)]);
+    if wanted { chosen } else { (0, 0) }
+}
+
+fn faults(dice: &mut Dice, config: &WorldConfig, index: u32) -> Vec<FaultRule> {
+    let scripted = config.scripts.get(&index).cloned().unwrap_or_default();
+    let rule = FaultRule::passing(dice);
+    let troubled = dice.below(100) < u64::from(config.fault_percent);
+    scripted
+        .into_iter()
+        .chain(troubled.then_some(rule))
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! The command line: what can be typed. What happens then is in `commands`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands;
+
+/// The feed-first content ingestion engine.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  tidings run --demo              see it work on a simulated web, offline
+  tidings url https://example.com/a?utm_source=x
+  tidings config                  every setting, and where its value comes from
+
+Exit codes:
+  0   done
+  1   the command failed; the message says why
+  2   the command line is wrong
+  78  the configuration is wrong"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    /// Print JSON for programs instead of text for people
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that override settings, before or after any command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Configuration file [default: tidings.toml, if it exists]
+    #[arg(long, global = true, value_name = "FILE", env = "TIDINGS_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Which messages to log: error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+
+    /// How to log: pretty or json
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
+
+    /// Override any setting, for example --set demo.sites=50
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(commands::run::RunArgs),
+    Sim(commands::sim::SimArgs),
+    Url(commands::url::UrlArgs),
+    Config(commands::config::ConfigArgs),
+    Completions(commands::completions::CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

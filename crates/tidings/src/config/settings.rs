@@ -1,0 +1,499 @@
+//! Every setting in one table, and the four layers that can give it a value:
+//! default < tidings.toml < environment < flags. Pure but for reading the file;
+//! all problems are found in one pass, and each says where it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Serialize;
+use toml::{Table, Value};
+
+use crate::cli::Global;
+
+/// One thing that can be configured.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its name in the file, with dots: `log.level`.
+    pub(crate) key: &'static str,
+    /// Names in the environment that are accepted beside `TIDINGS_LOG_LEVEL`,
+    /// because other tools of the trade use them.
+    other_names: &'static [&'static str],
+    default: &'static str,
+    kind: Kind,
+    pub(crate) about: &'static str,
+}
+
+#[derive(Debug)]
+enum Kind {
+    OneOf(&'static [&'static str]),
+    Number { least: u64, most: u64 },
+}
+
+/// A setting that is not in this table does not exist.
+static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "log.level",
+        other_names: &["LOG_LEVEL"],
+        default: "info",
+        kind: Kind::OneOf(&["error", "warn", "info", "debug", "trace"]),
+        about: "which messages are logged",
+    },
+    Setting {
+        key: "log.format",
+        other_names: &["LOG_FORMAT"],
+        default: "pretty",
+        kind: Kind::OneOf(&["pretty", "json"]),
+        about: "one line of text or of JSON an event",
+    },
+    Setting {
+        key: "demo.sites",
+        other_names: &[],
+        default: "200",
+        kind: Kind::Number {
+            least: 1,
+            most: 1_000_000,
+        },
+        about: "sites of the simulated web",
+    },
+    Setting {
+        key: "demo.articles",
+        other_names: &[],
+        default: "100",
+        kind: Kind::Number {
+            least: 0,
+            most: 1_000_000,
+        },
+        about: "articles that each of them starts with",
+    },
+    Setting {
+        key: "demo.seed",
+        other_names: &[],
+        default: "7",
+        kind: Kind::Number {
+            least: 0,
+            most: u64::MAX,
+        },
+        about: "the seed that everything simulated follows from",
+    },
+];
+
+/// Variables that start with `TIDINGS_` without being settings.
+const OTHER_VARIABLES: &[&str] = &["TIDINGS_CONFIG"];
+
+impl Setting {
+    fn variables(&self) -> impl Iterator<Item = String> + '_ {
+        // The program's own name wins over the borrowed ones.
+        let own = format!("TIDINGS_{}", self.key.replace('.', "_").to_uppercase());
+        std::iter::once(own).chain(self.other_names.iter().map(|name| (*name).to_owned()))
+    }
+
+    fn check(&self, value: &str) -> Result<(), String> {
+        match self.kind {
+            Kind::OneOf(choices) if choices.contains(&value) => Ok(()),
+            Kind::OneOf(choices) => Err(format!("{value:?} is not one of {}", choices.join(", "))),
+            Kind::Number { least, most } => match value.parse::<u64>() {
+                Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(format!(
+                    "{value:?} is not a whole number from {least} to {most}"
+                )),
+            },
+        }
+    }
+}
+
+fn setting(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    File(PathBuf),
+    Environment(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// All that is wrong with the configuration, each with its place.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError(Vec<String>);
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_slice() {
+            [problem] => write!(f, "{problem}"),
+            problems => {
+                write!(f, "the configuration has {} problems", problems.len())?;
+                problems
+                    .iter()
+                    .try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+        }
+    }
+}
+
+/// The contents of a configuration file.
+#[derive(Debug)]
+pub(crate) struct File {
+    path: PathBuf,
+    table: Table,
+}
+
+/// Reads the named file, or `tidings.toml` if there is one.
+pub(crate) fn read_file(named: Option<&Path>) -> Result<Option<File>, ConfigError> {
+    let path = named.unwrap_or(Path::new("tidings.toml"));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            return Ok(None);
+        }
+        Err(error) => {
+            return Err(ConfigError(vec![format!(
+                "{} can't be read: {error}",
+                path.display()
+            )]));
+        }
+    };
+    parse_file(path, &text).map(Some)
+}
+
+fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
+    let table = text.parse().map_err(|error: toml::de::Error| {
+        ConfigError(vec![format!(
+            "{}: {}",
+            path.display(),
+            error.to_string().trim_end()
+        )])
+    })?;
+    Ok(File {
+        path: path.to_owned(),
+        table,
+    })
+}
+
+/// A value given on the command line.
+#[derive(Debug, Clone)]
+pub(crate) struct Flag {
+    name: &'static str,
+    key: String,
+    value: String,
+}
+
+/// The settings that the global flags give.
+pub(crate) fn flags(global: &Global) -> Result<Vec<Flag>, ConfigError> {
+    let named = [
+        ("--log-level", "log.level", &global.log_level),
+        ("--log-format", "log.format", &global.log_format),
+    ];
+    let mut flags = Vec::new();
+    for pair in &global.set {
+        let Some((key, value)) = pair.split_once('=') else {
+            return Err(ConfigError(vec![format!(
+                "--set {pair}: KEY=VALUE is expected"
+            )]));
+        };
+        flags.push(Flag {
+            name: "--set",
+            key: key.trim().to_owned(),
+            value: value.to_owned(),
+        });
+    }
+    for (name, key, value) in named {
+        if let Some(value) = value {
+            flags.push(Flag {
+                name,
+                key: key.to_owned(),
+                value: value.clone(),
+            });
+        }
+    }
+    Ok(flags)
+}
+
+/// One setting with the value that holds.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(crate) setting: &'static Setting,
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+}
+
+/// The value of every setting.
+#[derive(Debug)]
+pub(crate) struct Settings(Vec<Resolved>);
+
+impl Settings {
+    /// Lays the layers over each other; the last one that speaks wins.
+    pub(crate) fn resolve(
+        file: Option<&File>,
+        environment: &BTreeMap<String, String>,
+        flags: &[Flag],
+    ) -> Result<Self, ConfigError> {
+        let mut problems = Vec::new();
+        let mut given: BTreeMap<&str, (String, Origin)> = BTreeMap::new();
+        let mut give = |key: &str, value: String, origin: Origin, place: &str| match setting(key) {
+            None => problems.push(unknown(
+                place,
+                "setting",
+                key,
+                SETTINGS.iter().map(|s| s.key.to_owned()),
+            )),
+            Some(setting) => match setting.check(&value) {
+                Ok(()) => {
+                    given.insert(setting.key, (value, origin));
+                }
+                Err(why) => problems.push(format!("{place}: {key}: {why}")),
+            },
+        };
+
+        if let Some(file) = file {
+            let place = file.path.display().to_string();
+            for (key, value) in flatten(&file.table) {
+                give(&key, value, Origin::File(file.path.clone()), &place);
+            }
+        }
+        for setting in SETTINGS {
+            let set = setting
+                .variables()
+                .find_map(|name| environment.get(&name).map(|value| (name, value)));
+            if let Some((name, value)) = set {
+                let place = format!("environment {name}");
+                give(
+                    setting.key,
+                    value.clone(),
+                    Origin::Environment(name),
+                    &place,
+                );
+            }
+        }
+        for flag in flags {
+            give(
+                &flag.key,
+                flag.value.clone(),
+                Origin::Flag(flag.name),
+                flag.name,
+            );
+        }
+        problems.extend(unknown_variables(environment));
+        if !problems.is_empty() {
+            return Err(ConfigError(problems));
+        }
+        let resolved = |setting: &'static Setting| {
+            let (value, origin) = given
+                .remove(setting.key)
+                .unwrap_or_else(|| (setting.default.to_owned(), Origin::Default));
+            Resolved {
+                setting,
+                value,
+                origin,
+            }
+        };
+        Ok(Self(SETTINGS.iter().map(resolved).collect()))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Resolved> {
+        self.0.iter()
+    }
+
+    /// The text of a setting that is in the table.
+    pub(crate) fn text(&self, key: &str) -> &str {
+        let found = self.0.iter().find(|resolved| resolved.setting.key == key);
+        &found.expect("only keys of the table are asked for").value
+    }
+
+    /// A setting as its type. The table's kinds are checked when the layers are
+    /// laid, so a value that does not parse is a wrong table.
+    pub(crate) fn get<T: FromStr<Err: fmt::Debug>>(&self, key: &str) -> T {
+        self.text(key)
+            .parse()
+            .expect("values are checked against the kind of their setting")
+    }
+}
+
+/// `[log] level = "info"` becomes `log.level`.
+fn flatten(table: &Table) -> Vec<(String, String)> {
+    let mut flat = Vec::new();
+    for (name, value) in table {
+        match value {
+            Value::Table(inner) => flat.extend(
+                flatten(inner)
+                    .into_iter()
+                    .map(|(key, value)| (format!("{name}.{key}"), value)),
+            ),
+            Value::String(text) => flat.push((name.clone(), text.clone())),
+            other => flat.push((name.clone(), other.to_string())),
+        }
+    }
+    flat
+}
+
+fn unknown_variables(environment: &BTreeMap<String, String>) -> impl Iterator<Item = String> + '_ {
+    let is_known = |name: &str| {
+        OTHER_VARIABLES.contains(&name)
+            || name.starts_with("TIDINGS_TEST_")
+            || SETTINGS.iter().any(|s| s.variables().any(|v| v == name))
+    };
+    environment
+        .keys()
+        .filter(move |name| name.starts_with("TIDINGS_") && !is_known(name))
+        .map(|name| {
+            unknown(
+                "environment",
+                "variable",
+                name,
+                SETTINGS.iter().flat_map(Setting::variables),
+            )
+        })
+}
+
+fn unknown(place: &str, what: &str, name: &str, known: impl Iterator<Item = String>) -> String {
+    let nearest = known
+        .map(|known| (strsim::damerau_levenshtein(name, &known), known))
+        .min()
+        .filter(|(distance, known)| *distance <= known.len() / 3 + 1);
+    let hint = match nearest {
+        Some((_, known)) => format!("did you mean {known:?}?"),
+        None => "`tidings config` lists all settings".to_owned(),
+    };
+    format!("{place}: unknown {what} {name:?}; {hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> File {
+        parse_file(Path::new("tidings.toml"), text).unwrap()
+    }
+
+    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    fn flag(key: &str, value: &str) -> Flag {
+        Flag {
+            name: "--set",
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }
+    }
+
+    fn problems(file_text: &str, pairs: &[(&str, &str)], flags: &[Flag]) -> String {
+        let file = file(file_text);
+        Settings::resolve(Some(&file), &environment(pairs), flags)
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_kind() {
+        for setting in SETTINGS {
+            assert_eq!(setting.check(setting.default), Ok(()), "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn later_layers_win() {
+        let file = file("[log]\nlevel = \"warn\"\nformat = \"json\"\n[demo]\nsites = 5\n");
+        let environment = environment(&[("LOG_LEVEL", "error"), ("TIDINGS_LOG_LEVEL", "debug")]);
+        let settings =
+            Settings::resolve(Some(&file), &environment, &[flag("demo.sites", "6")]).unwrap();
+        let rows: Vec<_> = settings
+            .iter()
+            .map(|r| format!("{}={} from {}", r.setting.key, r.value, r.origin))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "log.level=debug from environment TIDINGS_LOG_LEVEL",
+                "log.format=json from tidings.toml",
+                "demo.sites=6 from flag --set",
+                "demo.articles=100 from default",
+                "demo.seed=7 from default",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_borrowed_name_works_alone() {
+        let settings =
+            Settings::resolve(None, &environment(&[("LOG_LEVEL", "error")]), &[]).unwrap();
+        assert_eq!(settings.text("log.level"), "error");
+    }
+
+    #[test]
+    fn a_mistake_names_the_place_and_what_was_meant() {
+        let rows = [
+            (
+                problems("[log]\nlevle = \"info\"", &[], &[]),
+                "tidings.toml: unknown setting \"log.levle\"; did you mean \"log.level\"?",
+            ),
+            (
+                problems("colour = 1", &[], &[]),
+                "tidings.toml: unknown setting \"colour\"; `tidings config` lists all settings",
+            ),
+            (
+                problems("", &[("TIDINGS_LOGLEVEL", "x")], &[]),
+                "environment: unknown variable \"TIDINGS_LOGLEVEL\"; did you mean \"TIDINGS_LOG_LEVEL\"?",
+            ),
+            (
+                problems("", &[("LOG_LEVEL", "loud")], &[]),
+                "environment LOG_LEVEL: log.level: \"loud\" is not one of error, warn, info, debug, trace",
+            ),
+            (
+                problems("", &[], &[flag("demo.sites", "0")]),
+                "--set: demo.sites: \"0\" is not a whole number from 1 to 1000000",
+            ),
+            (
+                problems("[demo]\nsites = true", &[], &[]),
+                "tidings.toml: demo.sites: \"true\" is not a whole number from 1 to 1000000",
+            ),
+        ];
+        for (found, expected) in rows {
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let all = problems("a = 1\nb = 2", &[("LOG_LEVEL", "x")], &[]);
+        assert!(
+            all.starts_with("the configuration has 3 problems\n"),
+            "{all}"
+        );
+        assert_eq!(all.lines().count(), 4);
+    }
+
+    #[test]
+    fn broken_toml_says_where() {
+        let error = parse_file(Path::new("tidings.toml"), "[log\nlevel = 1")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("tidings.toml") && error.contains("line 1, column 5"),
+            "{error}"
+        );
+    }
+}

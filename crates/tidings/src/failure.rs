@@ -1,0 +1,50 @@
+//! How a command fails: a message that says what happened and what to do next,
+//! and the exit code that scripts rely on.
+
+use std::process::ExitCode;
+
+use crate::config::ConfigError;
+
+/// The end of a command that did not work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The configuration can't be used: exit code 78 (`EX_CONFIG`).
+    Config(ConfigError),
+    /// The command could not do its work: exit code 1.
+    Command(anyhow::Error),
+    /// The reason was printed with the results already: exit code 1.
+    Reported,
+}
+
+impl Failure {
+    /// Prints the reason for people and gives the code for programs.
+    #[allow(clippy::print_stderr)]
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Config(error) => {
+                eprintln!("error: {error}");
+                ExitCode::from(78)
+            }
+            Self::Command(error) => {
+                eprintln!("error: {error}");
+                for cause in error.chain().skip(1) {
+                    eprintln!("  because: {cause}");
+                }
+                ExitCode::FAILURE
+            }
+            Self::Reported => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Command(error)
+    }
+}

@@ -1,0 +1,236 @@
+//! The binary as a user calls it: what it prints, what it refuses, how it ends.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use tidings::{Run, tidings};
+
+#[test]
+fn help_shows_every_command_with_examples() {
+    let help = tidings(&["--help"]);
+    insta::assert_snapshot!(help.stdout);
+    for command in ["run", "sim", "url", "config", "completions"] {
+        let help = tidings(&[command, "--help"]);
+        assert_eq!(help.code, 0);
+        assert!(help.stdout.contains("Examples:"), "{command}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_2() {
+    let run = tidings(&["sims"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("a similar subcommand exists: 'sim'"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(tidings(&["run"]).code, 2);
+    assert_eq!(tidings(&["sim", "--sites", "0"]).code, 2);
+}
+
+#[test]
+fn config_tells_each_value_and_its_origin() {
+    let run = Run::new(&["config", "--set", "demo.sites=3"])
+        .file("tidings.toml", "[log]\nlevel = \"warn\"\n")
+        .env("LOG_FORMAT", "json")
+        .run();
+    insta::assert_snapshot!(run.stdout, @"
+    SETTING        VALUE  FROM
+    log.level      warn   tidings.toml            which messages are logged
+    log.format     json   environment LOG_FORMAT  one line of text or of JSON an event
+    demo.sites     3      flag --set              sites of the simulated web
+    demo.articles  100    default                 articles that each of them starts with
+    demo.seed      7      default                 the seed that everything simulated follows from
+    ");
+    let json = Run::new(&["config", "--json"]).run();
+    let rows: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(rows[0]["key"], "log.level");
+    assert_eq!(rows[0]["origin"], "default");
+}
+
+#[test]
+fn a_wrong_configuration_exits_with_78_and_says_what_was_meant() {
+    let run = Run::new(&["config"])
+        .file("tidings.toml", "[demo]\nsite = 3\n")
+        .run();
+    assert_eq!((run.code, run.stdout.as_str()), (78, ""));
+    insta::assert_snapshot!(run.stderr, @r#"error: tidings.toml: unknown setting "demo.site"; did you mean "demo.sites"?"#);
+
+    let run = tidings(&["config", "--config", "nowhere.toml"]);
+    assert_eq!(run.code, 78);
+    assert!(
+        run.stderr.contains("nowhere.toml can't be read"),
+        "{}",
+        run.stderr
+    );
+
+    let run = tidings(&["config", "--set", "log.level"]);
+    assert_eq!(run.code, 78);
+    assert!(
+        run.stderr.contains("KEY=VALUE is expected"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn url_shows_the_identity() {
+    let run = tidings(&["url", "HTTP://Example.com:80/a/?utm_source=x&id=1#top"]);
+    insta::assert_snapshot!(run.stdout, @"
+    fetched   http://example.com/a/?utm_source=x&id=1
+    compared  https://example.com/a?id=1
+    url key   2b5c08add8bd85d31fb90ee4b334f6e0bdd29df5fa92b250572a917c81548d96
+    host key  example.com
+    site      example.com
+    ");
+    let run = tidings(&[
+        "url",
+        "--keep",
+        "ref",
+        "--proxy-host",
+        "hub.example",
+        "https://hub.example/bbc/?ref=1",
+    ]);
+    assert!(
+        run.stdout
+            .contains("compared  https://hub.example/bbc?ref=1"),
+        "{}",
+        run.stdout
+    );
+    assert!(
+        run.stdout.contains("host key  hub.example/bbc"),
+        "{}",
+        run.stdout
+    );
+}
+
+#[test]
+fn a_refused_url_fails_the_command_and_not_the_others() {
+    let run = Run::new(&["url", "--json", "-"])
+        .stdin("https://example.com/a\nftp://example.com/\nhttps://example.com/b\n")
+        .run();
+    assert_eq!(run.code, 1);
+    let rows: Vec<serde_json::Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[1]["url"], "ftp://example.com/");
+    assert_eq!(
+        rows[1]["error"],
+        "only http and https are accepted, not \"ftp\""
+    );
+    assert_eq!(rows[2]["canonical_url"], "https://example.com/b");
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = tidings(&["completions", shell]);
+        assert_eq!(run.code, 0, "{shell}");
+        assert!(run.stdout.contains("tidings"), "{shell}");
+    }
+}
+
+/// Starts a long-running command, lets `ask` talk to it, and ends it with a
+/// signal as an operator would.
+fn while_running(args: &[&str], signal: &str, ask: impl Fn(&str)) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = tidings::command(args, folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut first = String::new();
+    stdout.read_line(&mut first).unwrap();
+    ask(first.trim());
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    (child.wait().unwrap().code().unwrap(), rest)
+}
+
+fn http_get(address: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn sim_serves_a_web_until_it_is_asked_to_end() {
+    for signal in ["-TERM", "-INT"] {
+        let (code, rest) = while_running(
+            &["sim", "--sites", "3", "--seed", "7", "--port", "0"],
+            signal,
+            |first| {
+                let address = first
+                    .trim_start_matches("Simulated web: http://")
+                    .trim_end_matches('/');
+                let index = http_get(address, address);
+                let home = index.split("<td><a href=\"http://").nth(1).unwrap();
+                let host = home.split('/').next().unwrap();
+                assert!(http_get(address, host).contains("class=\"card\""));
+            },
+        );
+        assert_eq!(code, 0, "{signal}");
+        assert!(rest.ends_with("1 requests answered.\n"), "{rest}");
+    }
+}
+
+#[test]
+fn a_port_in_use_is_an_error_that_says_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let run = tidings(&["sim", "--port", &port]);
+    assert_eq!(run.code, 1);
+    assert!(
+        run.stderr.contains(&format!(
+            "port {port} on 127.0.0.1 can't be used; try another --port"
+        )),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn the_demo_runs_and_ends_cleanly() {
+    let (code, rest) = while_running(
+        &["run", "--demo", "--sites", "5", "--articles", "4", "--json"],
+        "-INT",
+        |first| {
+            let started: serde_json::Value = serde_json::from_str(first).unwrap();
+            assert!(started["published"].as_u64().unwrap() > 0);
+        },
+    );
+    assert_eq!(code, 0);
+    let ended: serde_json::Value = serde_json::from_str(rest.trim()).unwrap();
+    assert_eq!(ended["requests"], 0);
+}
+
+#[test]
+fn logs_go_to_standard_error_as_one_json_object_a_line() {
+    let run = tidings(&["config", "--log-format", "json", "--log-level", "trace"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.stderr.lines().all(|line| line.starts_with('{')),
+        "{}",
+        run.stderr
+    );
+}

@@ -1,0 +1,78 @@
+//! Calls the binary in an empty folder with a clean environment, so that what
+//! is on the developer's machine can't change a result.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One call of the binary.
+pub(crate) struct Run {
+    folder: tempfile::TempDir,
+    command: Command,
+    stdin: String,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+pub(crate) fn tidings(args: &[&str]) -> Ended {
+    Run::new(args).run()
+}
+
+pub(crate) fn command(args: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidings"));
+    command.args(args).current_dir(folder).env_clear();
+    command
+}
+
+impl Run {
+    pub(crate) fn new(args: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let command = command(args, folder.path());
+        Self {
+            folder,
+            command,
+            stdin: String::new(),
+        }
+    }
+
+    pub(crate) fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.folder.path().join(name), text).unwrap();
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.stdin);
+        self
+    }
+
+    pub(crate) fn run(mut self) -> Ended {
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = self.command.spawn().unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(self.stdin.as_bytes())
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        Ended {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
