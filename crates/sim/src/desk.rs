@@ -139,5 +139,5 @@ fn row(out: &mut String, site: &Site, published: u64) {
 const STYLE: &str = "body{font:14px/1.5 system-ui,sans-serif;margin:2rem;color:#1d2733;background:#fbfbf9}\
 h1{font-weight:600;margin-bottom:0}table{border-collapse:collapse;width:100%}\
 th{text-align:left;font-weight:600;color:#667}td,th{padding:.25rem .7rem .25rem 0;border-bottom:1px solid #e4e4de}\
-a{color:#0b5fae;text-decoration:none}i{color:#b3541e}\
+td:first-child{white-space:nowrap}a{color:#0b5fae;text-decoration:none}i{color:#b3541e}\
 @media(prefers-color-scheme:dark){body{background:#14181d;color:#d5dbe3}td,th{border-color:#2a313a}a{color:#7db8f0}}";
