@@ -6,7 +6,7 @@ mod tidings;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use tidings::{Run, tidings};
 
@@ -139,26 +139,37 @@ fn completions_are_printed_for_every_shell() {
     }
 }
 
+/// Ends with the test, also when the test fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has usually ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts a long-running command, lets `ask` talk to it, and ends it with a
 /// signal as an operator would.
 fn while_running(args: &[&str], signal: &str, ask: impl Fn(&str)) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = tidings::command(args, folder.path())
+    let child = tidings::command(args, folder.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut running = Running(child);
+    let mut stdout = BufReader::new(running.0.stdout.take().unwrap());
     let mut first = String::new();
     stdout.read_line(&mut first).unwrap();
     ask(first.trim());
-    let sent = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status()
-        .unwrap();
+    // The shell's own `kill`: the program of that name is not everywhere.
+    let kill = format!("kill {signal} {}", running.0.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
     assert!(sent.success());
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).unwrap();
-    (child.wait().unwrap().code().unwrap(), rest)
+    (running.0.wait().unwrap().code().unwrap(), rest)
 }
 
 fn http_get(address: &str, host: &str) -> String {
