@@ -1,0 +1,209 @@
+//! The outbox: which sink still waits for which document. Orders are written
+//! with the document; here they are claimed, answered and buried.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::Result;
+use crate::ids::{FrontierId, HostId, UrlId};
+use crate::moment::{Moment, millis};
+use crate::store::Store;
+use crate::submission::storable;
+
+/// A document that a sink waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    pub id: FrontierId,
+    pub revision: i64,
+    /// How often it was handed out, this time included: the fencing number.
+    pub attempt: i64,
+}
+
+/// What the sink said of one delivery.
+#[derive(Debug, Clone)]
+pub enum DeliveryVerdict {
+    Accepted,
+    Retry {
+        error: String,
+        after: Duration,
+    },
+    /// It can never succeed.
+    Dead {
+        reason: String,
+    },
+}
+
+/// A delivery that was given up.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeadLetter {
+    pub id: FrontierId,
+    pub revision: i64,
+    pub reason: String,
+    pub died_at: Moment,
+}
+
+/// How a sink stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OutboxState {
+    pub sink: String,
+    pub enabled: bool,
+    pub waiting: i64,
+    pub dead: i64,
+    pub oldest: Option<Moment>,
+}
+
+fn id(row: &Row) -> Result<FrontierId> {
+    Ok(FrontierId {
+        host: HostId(row.int(0)?),
+        url: UrlId(row.half_key(1)?),
+    })
+}
+
+impl Store {
+    /// Makes a sink known; from now on every document gets an order for it.
+    pub async fn put_sink(&self, name: &str, enabled: bool, wants_duplicates: bool) -> Result<()> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (name) DO UPDATE SET enabled = excluded.enabled, duplicates = excluded.duplicates";
+        let values = [
+            Value::from(name),
+            Value::from(enabled),
+            Value::from(wants_duplicates),
+            Value::from(now),
+        ];
+        self.execute(Statement::new(sql, values)).await.map(drop)
+    }
+
+    /// Leases orders of one sink that are due.
+    pub async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease: Duration,
+    ) -> Result<Vec<Delivery>> {
+        let now = self.now().await?;
+        let sql = "UPDATE deliveries SET next_attempt_at = $1, attempts = attempts + 1
+            WHERE sink = $2 AND next_attempt_at <= $3 AND (host_id, url_id) IN
+                (SELECT host_id, url_id FROM deliveries WHERE sink = $4 AND next_attempt_at <= $5 ORDER BY next_attempt_at LIMIT $6)
+            RETURNING host_id, url_id, revision, attempts";
+        let values = [
+            Value::from(now.plus(lease)),
+            Value::from(sink),
+            Value::from(now),
+            Value::from(sink),
+            Value::from(now),
+            Value::Int(i64::from(limit)),
+        ];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(Delivery {
+                    id: id(row)?,
+                    revision: row.int(2)?,
+                    attempt: row.int(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Writes down what a sink said, all in one transaction. A verdict about
+    /// an older revision or a lost lease changes nothing.
+    pub async fn settle_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()> {
+        let now = self.now().await?;
+        let mut statements = Vec::with_capacity(verdicts.len());
+        for (delivery, verdict) in verdicts {
+            let key = [
+                Value::from(sink),
+                Value::Int(delivery.id.host.0),
+                Value::from(&delivery.id.url.0[..]),
+                Value::Int(delivery.revision),
+                Value::Int(delivery.attempt),
+            ];
+            const HELD: &str =
+                "sink = $1 AND host_id = $2 AND url_id = $3 AND revision = $4 AND attempts = $5";
+            match verdict {
+                DeliveryVerdict::Accepted => {
+                    statements.push(Statement::new(
+                        format!("DELETE FROM deliveries WHERE {HELD}"),
+                        key,
+                    ));
+                }
+                DeliveryVerdict::Retry { error, after } => {
+                    let sql = "UPDATE deliveries SET last_error = $1, next_attempt_at = $2
+                        WHERE sink = $3 AND host_id = $4 AND url_id = $5 AND revision = $6 AND attempts = $7";
+                    let set = [
+                        Value::from(storable(error)),
+                        Value::Int(now.0.saturating_add(millis(*after))),
+                    ];
+                    statements.push(Statement::new(
+                        sql,
+                        set.into_iter().chain(key).collect::<Vec<_>>(),
+                    ));
+                }
+                DeliveryVerdict::Dead { reason } => {
+                    let sql = "INSERT INTO dead_letters (sink, host_id, url_id, revision, reason, died_at)
+                        SELECT sink, host_id, url_id, revision, $1, $2 FROM deliveries
+                        WHERE sink = $3 AND host_id = $4 AND url_id = $5 AND revision = $6 AND attempts = $7
+                        ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, reason = excluded.reason, died_at = excluded.died_at";
+                    let set = [Value::from(storable(reason)), Value::from(now)];
+                    statements.push(Statement::new(
+                        sql,
+                        set.into_iter().chain(key.clone()).collect::<Vec<_>>(),
+                    ));
+                    statements.push(Statement::new(
+                        format!("DELETE FROM deliveries WHERE {HELD}"),
+                        key,
+                    ));
+                }
+            }
+        }
+        self.run(statements).await.map(drop)
+    }
+
+    pub async fn dead_letters(&self, sink: &str, limit: u32) -> Result<Vec<DeadLetter>> {
+        let sql = "SELECT host_id, url_id, revision, reason, died_at FROM dead_letters WHERE sink = $1 ORDER BY died_at DESC LIMIT $2";
+        let rows = self
+            .rows(Statement::new(
+                sql,
+                [Value::from(sink), Value::Int(i64::from(limit))],
+            ))
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(DeadLetter {
+                    id: id(row)?,
+                    revision: row.int(2)?,
+                    reason: row.text(3)?,
+                    died_at: row.moment(4)?,
+                })
+            })
+            .collect()
+    }
+
+    /// How every sink stands.
+    pub async fn outbox(&self) -> Result<Vec<OutboxState>> {
+        let sql =
+            "SELECT s.name, s.enabled, (SELECT count(*) FROM deliveries d WHERE d.sink = s.name),
+                (SELECT count(*) FROM dead_letters l WHERE l.sink = s.name),
+                (SELECT min(created_at) FROM deliveries d WHERE d.sink = s.name)
+            FROM sinks s ORDER BY s.name";
+        let rows = self.rows(Statement::new(sql, [])).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(OutboxState {
+                    sink: row.text(0)?,
+                    enabled: row.int(1)? != 0,
+                    waiting: row.int(2)?,
+                    dead: row.int(3)?,
+                    oldest: row.optional_moment(4)?,
+                })
+            })
+            .collect()
+    }
+}

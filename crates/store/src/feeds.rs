@@ -1,0 +1,268 @@
+//! Feeds and sitemaps: when each is due, what its last answer was, who polls it
+//! now, and the log of every poll. When to poll next is the poller's decision.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::{Result, StoreError};
+use crate::ids::new_id;
+use crate::moment::{Moment, millis};
+use crate::store::Store;
+use crate::submission::storable;
+
+/// The state of one feed or sitemap.
+#[derive(Debug, Clone, Serialize)]
+pub struct Feed {
+    pub feed_id: i64,
+    pub source_id: i64,
+    pub kind: String,
+    pub url: String,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    pub body_hash: Option<String>,
+    pub items_checksum: Option<String>,
+    pub item_count: i64,
+    pub last_polled_at: Option<Moment>,
+    pub last_new_at: Option<Moment>,
+    pub next_poll_at: Moment,
+    pub consecutive_errors: i64,
+    pub error_class: Option<String>,
+    pub last_error: Option<String>,
+    pub paused_reason: Option<String>,
+    /// What the polling policy has learned, as JSON.
+    pub policy: String,
+}
+
+/// The right to poll a feed, until the lease ends.
+#[derive(Debug, Clone)]
+pub struct FeedClaim {
+    pub feed: Feed,
+    pub attempt: i64,
+}
+
+/// How a poll ended, and when to come again.
+#[derive(Debug, Clone)]
+pub struct PollResult {
+    /// Replaces url, validators, checksums, error state and policy.
+    pub feed: Feed,
+    pub next_poll_in: Duration,
+    pub log: FetchLogRow,
+}
+
+/// One line of the fetch log.
+#[derive(Debug, Clone, Serialize)]
+pub struct FetchLogRow {
+    pub started_at: Moment,
+    pub elapsed_ms: i64,
+    /// `ok`, `not_modified`, `redundant` or `failed`.
+    pub outcome: String,
+    pub items_seen: i64,
+    pub items_new: i64,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    pub bytes: i64,
+}
+
+const COLUMNS: &str = "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at,
+    last_new_at, next_poll_at, consecutive_errors, error_class, last_error, paused_reason, policy";
+
+fn feed(row: &Row) -> Result<Feed> {
+    Ok(Feed {
+        feed_id: row.int(0)?,
+        source_id: row.int(1)?,
+        kind: row.text(2)?,
+        url: row.text(3)?,
+        etag: row.optional_text(4)?,
+        last_modified: row.optional_text(5)?,
+        body_hash: row.optional_text(6)?,
+        items_checksum: row.optional_text(7)?,
+        item_count: row.int(8)?,
+        last_polled_at: row.optional_moment(9)?,
+        last_new_at: row.optional_moment(10)?,
+        next_poll_at: row.moment(11)?,
+        consecutive_errors: row.int(12)?,
+        error_class: row.optional_text(13)?,
+        last_error: row.optional_text(14)?,
+        paused_reason: row.optional_text(15)?,
+        policy: row.text(16)?,
+    })
+}
+
+const MAX_ERROR_CHARS: usize = 500;
+
+fn short(text: Option<&String>) -> Value {
+    Value::from(text.map(|text| storable(&text.chars().take(MAX_ERROR_CHARS).collect::<String>())))
+}
+
+impl Store {
+    /// Adds a feed or sitemap of a source, due now; the one that is there if
+    /// it is known.
+    pub async fn add_feed(&self, source_id: i64, kind: &str, url: &str) -> Result<Feed> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
+            VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, '{}') ON CONFLICT DO NOTHING";
+        let values = [
+            Value::Int(new_id(now)),
+            Value::Int(source_id),
+            Value::from(kind),
+            Value::from(url),
+            Value::from(now),
+        ];
+        let select =
+            format!("SELECT {COLUMNS} FROM feeds WHERE source_id = $1 AND kind = $2 AND url = $3");
+        let key = [Value::Int(source_id), Value::from(kind), Value::from(url)];
+        let answers = self
+            .run(vec![
+                Statement::new(sql, values),
+                Statement::new(select, key),
+            ])
+            .await?;
+        let row = answers[1]
+            .rows
+            .first()
+            .ok_or_else(|| StoreError::not_found(format!("feed {url}")))?;
+        feed(row)
+    }
+
+    pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {
+        let sql = format!("SELECT {COLUMNS} FROM feeds WHERE feed_id = $1");
+        self.rows(Statement::new(sql, [Value::Int(feed_id)]))
+            .await?
+            .first()
+            .map(feed)
+            .transpose()
+    }
+
+    pub async fn feeds_after(&self, after: i64, limit: u32) -> Result<Vec<Feed>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM feeds WHERE feed_id > $1 ORDER BY feed_id LIMIT $2");
+        let rows = self
+            .rows(Statement::new(
+                sql,
+                [Value::Int(after), Value::Int(i64::from(limit))],
+            ))
+            .await?;
+        rows.iter().map(feed).collect()
+    }
+
+    /// Leases feeds that are due, the longest due first. No two pollers get
+    /// the same feed.
+    pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
+        let now = self.now().await?;
+        // The inner condition is repeated outside: on PostgreSQL two pollers may
+        // have chosen the same row, and the second must see that it is taken.
+        let sql = format!(
+            "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
+             WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
+                               ORDER BY next_poll_at LIMIT $4)
+               AND next_poll_at <= $5 AND lease_until <= $6
+             RETURNING {COLUMNS}, attempt"
+        );
+        let until = now.plus(lease);
+        let values = [
+            Value::from(until),
+            Value::from(now),
+            Value::from(now),
+            Value::Int(i64::from(limit)),
+            Value::from(now),
+            Value::from(now),
+        ];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(FeedClaim {
+                    feed: feed(row)?,
+                    attempt: row.int(17)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Ends a poll: state and log in one transaction. False when the lease was
+    /// lost; nothing is written then.
+    pub async fn complete_poll(&self, claim: &FeedClaim, result: &PollResult) -> Result<bool> {
+        let now = self.now().await?;
+        let feed = &result.feed;
+        let update = "UPDATE feeds SET url = $1, etag = $2, last_modified = $3, body_hash = $4, items_checksum = $5, item_count = $6,
+                last_polled_at = $7, last_new_at = $8, next_poll_at = $9, lease_until = 0, consecutive_errors = $10, error_class = $11,
+                last_error = $12, paused_reason = $13, policy = $14
+            WHERE feed_id = $15 AND attempt = $16";
+        let log = &result.log;
+        let values = [
+            Value::from(feed.url.as_str()),
+            Value::from(feed.etag.as_deref()),
+            Value::from(feed.last_modified.as_deref()),
+            Value::from(feed.body_hash.as_deref()),
+            Value::from(feed.items_checksum.as_deref()),
+            Value::Int(feed.item_count),
+            Value::from(now),
+            Value::from(feed.last_new_at),
+            Value::Int(now.0.saturating_add(millis(result.next_poll_in))),
+            Value::Int(feed.consecutive_errors),
+            Value::from(feed.error_class.as_deref()),
+            short(feed.last_error.as_ref()),
+            Value::from(feed.paused_reason.as_deref()),
+            Value::from(storable(&feed.policy)),
+            Value::Int(claim.feed.feed_id),
+            Value::Int(claim.attempt),
+        ];
+        let insert = "INSERT INTO feed_fetch_log (feed_id, started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes)
+            SELECT feed_id, $1, $2, $3, $4, $5, $6, $7, $8 FROM feeds WHERE feed_id = $9 AND attempt = $10 ON CONFLICT DO NOTHING";
+        let line = [
+            Value::from(log.started_at),
+            Value::Int(log.elapsed_ms),
+            Value::from(log.outcome.as_str()),
+            Value::Int(log.items_seen),
+            Value::Int(log.items_new),
+            Value::from(log.error_class.as_deref()),
+            short(log.error_message.as_ref()),
+            Value::Int(log.bytes),
+            Value::Int(claim.feed.feed_id),
+            Value::Int(claim.attempt),
+        ];
+        let answers = self
+            .run(vec![
+                Statement::new(update, values),
+                Statement::new(insert, line),
+            ])
+            .await?;
+        Ok(answers[0].changed > 0)
+    }
+
+    /// The newest polls of a feed first.
+    pub async fn fetch_log(&self, feed_id: i64, limit: u32) -> Result<Vec<FetchLogRow>> {
+        let sql = "SELECT started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes
+            FROM feed_fetch_log WHERE feed_id = $1 ORDER BY started_at DESC LIMIT $2";
+        let rows = self
+            .rows(Statement::new(
+                sql,
+                [Value::Int(feed_id), Value::Int(i64::from(limit))],
+            ))
+            .await?;
+        let line = |row: &Row| -> Result<FetchLogRow> {
+            Ok(FetchLogRow {
+                started_at: row.moment(0)?,
+                elapsed_ms: row.int(1)?,
+                outcome: row.text(2)?,
+                items_seen: row.int(3)?,
+                items_new: row.int(4)?,
+                error_class: row.optional_text(5)?,
+                error_message: row.optional_text(6)?,
+                bytes: row.int(7)?,
+            })
+        };
+        rows.iter().map(line).collect()
+    }
+
+    /// Forgets log lines that are older than `keep`.
+    pub async fn forget_fetch_log(&self, keep: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(keep));
+        self.execute(Statement::new(
+            "DELETE FROM feed_fetch_log WHERE started_at < $1",
+            [Value::Int(before)],
+        ))
+        .await
+    }
+}

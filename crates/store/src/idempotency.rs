@@ -1,0 +1,74 @@
+//! Requests that may be sent twice: the first answer is kept under the key that
+//! the client chose, and given again.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::{Statement, Value};
+use crate::error::{Result, StoreError};
+use crate::moment::millis;
+use crate::store::Store;
+
+/// What to do with a request that carries a key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Replay {
+    /// It is the first: do it, then keep the answer. Also after a first one
+    /// that never finished: every submit is harmless to repeat.
+    First,
+    /// It was done; this was the answer.
+    Done(String),
+}
+
+impl Store {
+    /// Asks whether a request was done before. Refuses a key that was used
+    /// for another body.
+    pub async fn begin_idempotent(&self, key: &str, body: &[u8]) -> Result<Replay> {
+        let now = self.now().await?;
+        let hash = Sha256::digest(body).to_vec();
+        let insert = "INSERT INTO idempotency (idempotency_key, body_hash, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+        let statements = vec![
+            Statement::new(
+                insert,
+                [
+                    Value::from(key),
+                    Value::Bytes(hash.clone()),
+                    Value::from(now),
+                ],
+            ),
+            Statement::new(
+                "SELECT body_hash, result FROM idempotency WHERE idempotency_key = $1",
+                [Value::from(key)],
+            ),
+        ];
+        let answers = self.run(statements).await?;
+        let row = answers[1]
+            .rows
+            .first()
+            .ok_or_else(|| StoreError::not_found("idempotency key"))?;
+        if row.optional_bytes(0)? != Some(&hash[..]) {
+            return Err(StoreError::Conflict(format!(
+                "the idempotency key {key:?} was used for another request"
+            )));
+        }
+        Ok(row.optional_text(1)?.map_or(Replay::First, Replay::Done))
+    }
+
+    /// Keeps the answer for the next time.
+    pub async fn finish_idempotent(&self, key: &str, result: &str) -> Result<()> {
+        let sql = "UPDATE idempotency SET result = $1 WHERE idempotency_key = $2";
+        self.execute(Statement::new(sql, [Value::from(result), Value::from(key)]))
+            .await
+            .map(drop)
+    }
+
+    /// Forgets keys older than `keep`.
+    pub async fn forget_idempotent(&self, keep: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(keep));
+        self.execute(Statement::new(
+            "DELETE FROM idempotency WHERE created_at < $1",
+            [Value::Int(before)],
+        ))
+        .await
+    }
+}

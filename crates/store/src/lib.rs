@@ -1,0 +1,56 @@
+//! All that lasts: the frontier, hosts, sources, feeds, documents, the outbox,
+//! tasks, runs and tokens, behind one contract, [`Store`].
+//!
+//! Two engines keep it: SQLite (embedded, the default) and PostgreSQL (shared by
+//! many machines). Nothing above this crate knows which one it is, and one
+//! conformance suite runs on both. Never fetches, parses or decides policy.
+
+mod deliveries;
+mod documents;
+mod engine;
+mod error;
+mod events;
+mod feeds;
+mod frontier;
+mod head;
+mod hosts;
+mod idempotency;
+mod ids;
+mod listing;
+mod migrate_store;
+mod moment;
+mod postgres;
+mod runs;
+mod schema;
+mod settle;
+mod sources;
+mod sqlite;
+mod stats;
+mod store;
+mod submission;
+mod tasks;
+mod tokens;
+mod turn;
+
+pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
+pub use documents::{NewDocument, StoredDocument};
+pub use error::StoreError;
+pub use events::{Event, Explanation};
+pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
+pub use frontier::{
+    Claim, ClaimRequest, Claimed, Completion, HostChange, Origin, Outcome, Status, Submission,
+    Target, Ticket, Verdict,
+};
+pub use hosts::{Host, Robots};
+pub use idempotency::Replay;
+pub use ids::{FrontierId, HostId, ParseFrontierIdError, UrlId};
+pub use listing::{Filter, Page, UrlRow};
+pub use migrate_store::{CopyProgress, copy_store};
+pub use moment::Moment;
+pub use runs::Run;
+pub use schema::SCHEMA_VERSION;
+pub use sources::{NewSource, Source};
+pub use stats::{CountRow, Stats};
+pub use store::{Store, StoreOptions};
+pub use tasks::{StartedTask, Task};
+pub use tokens::{Role, Token};

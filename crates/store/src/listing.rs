@@ -1,0 +1,213 @@
+//! Lists of frontier rows, page by page: keyset paging, so that page a million
+//! costs as much as the first, and filters that say what is wanted.
+
+use serde::Serialize;
+use tidings_url::UrlKey;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::Result;
+use crate::frontier::{Origin, Status};
+use crate::ids::{FrontierId, HostId, UrlId};
+use crate::moment::Moment;
+use crate::store::Store;
+
+/// Which rows are wanted; everything that is set must hold.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    pub status: Option<Status>,
+    pub source_id: Option<i64>,
+    pub host: Option<HostId>,
+    pub origin: Option<Origin>,
+    pub reason: Option<String>,
+    /// Part of the URL, without regard to case.
+    pub text: Option<String>,
+}
+
+/// Some rows, and where to go on.
+#[derive(Debug, Serialize)]
+pub struct Page {
+    pub rows: Vec<UrlRow>,
+    /// Pass it as `after` for the next page; `None` on the last one.
+    pub next: Option<FrontierId>,
+}
+
+/// A frontier row as people see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct UrlRow {
+    pub id: FrontierId,
+    pub url: String,
+    pub url_key: UrlKey,
+    pub host: String,
+    pub source_id: i64,
+    pub origin: Origin,
+    pub parent_url: Option<String>,
+    pub depth: i64,
+    pub priority: i64,
+    pub status: Status,
+    pub reason: Option<String>,
+    /// When it may be fetched next, or when its lease ends.
+    pub next_fetch_at: Option<Moment>,
+    pub last_fetched_at: Option<Moment>,
+    pub fetch_count: i64,
+    pub retry_count: i64,
+    pub attempts: i64,
+    pub last_error: Option<String>,
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    pub discovered_at: Moment,
+    pub updated_at: Moment,
+}
+
+const SELECT: &str = "SELECT u.host_id, u.url_id, u.key_tail, u.url, h.host_key, u.source_id, u.origin, u.parent_url, u.depth,
+    u.priority, CASE WHEN q.owner IS NOT NULL THEN 1 ELSE u.status END, u.reason, q.due_at, u.last_fetched_at, u.fetch_count,
+    u.retry_count, coalesce(q.attempt, u.attempts), u.last_error, u.etag, u.last_modified, u.discovered_at, u.updated_at
+    FROM urls u JOIN hosts h ON h.host_id = u.host_id LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id";
+
+fn url_row(row: &Row) -> Result<UrlRow> {
+    let id = FrontierId {
+        host: HostId(row.int(0)?),
+        url: UrlId(row.half_key(1)?),
+    };
+    Ok(UrlRow {
+        id,
+        url_key: id.url.with_tail(row.half_key(2)?),
+        url: row.text(3)?,
+        host: row.text(4)?,
+        source_id: row.int(5)?,
+        origin: Origin::from_code(row.int(6)?)?,
+        parent_url: row.optional_text(7)?,
+        depth: row.int(8)?,
+        priority: row.int(9)?,
+        status: Status::from_code(row.int(10)?)?,
+        reason: row.optional_text(11)?,
+        next_fetch_at: row.optional_moment(12)?,
+        last_fetched_at: row.optional_moment(13)?,
+        fetch_count: row.int(14)?,
+        retry_count: row.int(15)?,
+        attempts: row.int(16)?,
+        last_error: row.optional_text(17)?,
+        etag: row.optional_text(18)?,
+        last_modified: row.optional_text(19)?,
+        discovered_at: row.moment(20)?,
+        updated_at: row.moment(21)?,
+    })
+}
+
+/// A `WHERE` clause that grows; parameters are numbered as they appear.
+struct Where {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Where {
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        let mut condition = condition.to_owned();
+        for value in values {
+            self.values.push(value);
+            condition = condition.replacen('?', &format!("${}", self.values.len()), 1);
+        }
+        self.sql.push_str(if self.sql.is_empty() {
+            " WHERE "
+        } else {
+            " AND "
+        });
+        self.sql.push_str(&condition);
+    }
+}
+
+fn conditions(filter: &Filter, after: Option<FrontierId>) -> Where {
+    let mut clause = Where {
+        sql: String::new(),
+        values: Vec::new(),
+    };
+    if let Some(host) = filter.host {
+        clause.and("u.host_id = ?", [Value::Int(host.0)]);
+    }
+    if let Some(after) = after {
+        clause.and(
+            "(u.host_id, u.url_id) > (?, ?)",
+            [Value::Int(after.host.0), Value::from(&after.url.0[..])],
+        );
+    }
+    match filter.status {
+        Some(Status::Fetching) => clause.and("q.owner IS NOT NULL", []),
+        Some(status) => clause.and(
+            "u.status = ? AND q.owner IS NULL",
+            [Value::Int(i64::from(status.code()))],
+        ),
+        None => {}
+    }
+    if let Some(source) = filter.source_id {
+        clause.and("u.source_id = ?", [Value::Int(source)]);
+    }
+    if let Some(origin) = filter.origin {
+        clause.and("u.origin = ?", [Value::Int(i64::from(origin.code()))]);
+    }
+    if let Some(reason) = &filter.reason {
+        clause.and("u.reason = ?", [Value::from(reason.as_str())]);
+    }
+    if let Some(text) = &filter.text {
+        let escaped = text
+            .to_lowercase()
+            .replace('\\', "\\\\")
+            .replace('%', "\\%")
+            .replace('_', "\\_");
+        clause.and(
+            "lower(u.url) LIKE ? ESCAPE '\\'",
+            [Value::from(format!("%{escaped}%"))],
+        );
+    }
+    clause
+}
+
+impl Store {
+    /// One frontier row.
+    pub async fn url(&self, id: FrontierId) -> Result<Option<UrlRow>> {
+        let sql = format!("{SELECT} WHERE u.host_id = $1 AND u.url_id = $2");
+        let values = [Value::from(id.host.0), Value::from(&id.url.0[..])];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.first().map(url_row).transpose()
+    }
+
+    /// Rows in the order of their ids, after one of them.
+    pub async fn list(
+        &self,
+        filter: &Filter,
+        after: Option<FrontierId>,
+        limit: u32,
+    ) -> Result<Page> {
+        let mut clause = conditions(filter, after);
+        clause.values.push(Value::Int(i64::from(limit) + 1));
+        let sql = format!(
+            "{SELECT}{} ORDER BY u.host_id, u.url_id LIMIT ${}",
+            clause.sql,
+            clause.values.len()
+        );
+        let mut rows = self
+            .rows(Statement::new(sql, clause.values))
+            .await?
+            .iter()
+            .map(url_row)
+            .collect::<Result<Vec<_>>>()?;
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let next = rows.last().filter(|_| more).map(|row| row.id);
+        Ok(Page { rows, next })
+    }
+
+    /// How many rows match; for previews of what a bulk action would do.
+    pub async fn count(&self, filter: &Filter) -> Result<u64> {
+        let clause = conditions(filter, None);
+        let sql = format!(
+            "SELECT count(*) FROM urls u LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id{}",
+            clause.sql
+        );
+        let rows = self.rows(Statement::new(sql, clause.values)).await?;
+        Ok(rows
+            .first()
+            .map(|row| row.int(0))
+            .transpose()?
+            .unwrap_or(0)
+            .unsigned_abs())
+    }
+}

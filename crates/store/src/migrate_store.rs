@@ -1,0 +1,260 @@
+//! Moving everything from one store to another, for example from the embedded
+//! one to PostgreSQL: table by table, page by page, resumable, verified.
+
+use sha2::{Digest, Sha256};
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::{Result, StoreError};
+use crate::store::Store;
+
+/// How far the copy is.
+#[derive(Debug, Clone)]
+pub struct CopyProgress {
+    pub table: &'static str,
+    pub copied: u64,
+    pub total: u64,
+}
+
+/// A table, its key, and all its columns in one order for both engines.
+struct Table {
+    name: &'static str,
+    key: &'static [&'static str],
+    columns: &'static str,
+}
+
+static TABLES: &[Table] = &[
+    Table {
+        name: "hosts",
+        key: &["host_id"],
+        columns: "host_id, head_due, gate_at, blocked_until, last_start_at, lease_until, delay_ms, errors, head_priority, in_flight, max_in_flight, host_key, block_reason",
+    },
+    Table {
+        name: "urls",
+        key: &["host_id", "url_id"],
+        columns: "host_id, url_id, discovered_at, updated_at, last_fetched_at, source_id, key_tail, attempts, fetch_count, status, origin, priority, depth, retry_count, norm_v, url, reason, last_error, parent_url, item, etag, last_modified, content_hash",
+    },
+    Table {
+        name: "queue",
+        key: &["host_id", "url_id"],
+        columns: "host_id, url_id, priority, due_at, owner, attempt, crashes",
+    },
+    Table {
+        name: "aliases",
+        key: &["host_id", "url_id"],
+        columns: "host_id, url_id, target_host_id, target_url_id, kind, created_at",
+    },
+    Table {
+        name: "robots",
+        key: &["host_id"],
+        columns: "host_id, status, body, fetched_at, expires_at",
+    },
+    Table {
+        name: "sources",
+        key: &["source_id"],
+        columns: "source_id, name, url, kind, priority, enabled, reason, config, created_at, updated_at",
+    },
+    Table {
+        name: "seeds",
+        key: &["url"],
+        columns: "url, seeded_at",
+    },
+    Table {
+        name: "feeds",
+        key: &["feed_id"],
+        columns: "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at, last_new_at, next_poll_at, lease_until, attempt, consecutive_errors, error_class, last_error, paused_reason, policy",
+    },
+    Table {
+        name: "feed_fetch_log",
+        key: &["feed_id", "started_at"],
+        columns: "feed_id, started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes",
+    },
+    Table {
+        name: "documents",
+        key: &["host_id", "url_id"],
+        columns: "host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body",
+    },
+    Table {
+        name: "sinks",
+        key: &["name"],
+        columns: "name, enabled, duplicates, created_at",
+    },
+    Table {
+        name: "deliveries",
+        key: &["sink", "host_id", "url_id"],
+        columns: "sink, host_id, url_id, revision, attempts, next_attempt_at, last_error, created_at",
+    },
+    Table {
+        name: "dead_letters",
+        key: &["sink", "host_id", "url_id"],
+        columns: "sink, host_id, url_id, revision, reason, died_at",
+    },
+    Table {
+        name: "tasks",
+        key: &["task_id"],
+        columns: "task_id, kind, subject, status, detail, created_at, finished_at",
+    },
+    Table {
+        name: "runs",
+        key: &["run_id"],
+        columns: "run_id, started_at, finished_at, metrics",
+    },
+    Table {
+        name: "tokens",
+        key: &["token_id"],
+        columns: "token_id, name, role, token_hash, created_at, last_used_at, revoked_at",
+    },
+    Table {
+        name: "idempotency",
+        key: &["idempotency_key"],
+        columns: "idempotency_key, body_hash, result, created_at",
+    },
+    Table {
+        name: "counts",
+        key: &["source_id", "origin", "status"],
+        columns: "source_id, origin, status, n",
+    },
+];
+
+/// Rows read and written at a time. PostgreSQL takes at most 65,535 values in
+/// one statement; the widest table has 23 columns.
+const PAGE: usize = 500;
+
+impl Table {
+    fn columns(&self) -> Vec<&'static str> {
+        self.columns.split(", ").collect()
+    }
+
+    fn key_of(&self, row: &Row) -> Vec<Value> {
+        let columns = self.columns();
+        let places = self
+            .key
+            .iter()
+            .filter_map(|key| columns.iter().position(|column| column == key));
+        places.map(|place| row.0[place].clone()).collect()
+    }
+
+    fn select(&self, after: Option<&[Value]>, limit: usize) -> Statement {
+        let key = self.key.join(", ");
+        let mut values: Vec<Value> = after.map(<[Value]>::to_vec).unwrap_or_default();
+        let condition = if values.is_empty() {
+            String::new()
+        } else {
+            let marks: Vec<_> = (1..=values.len()).map(|n| format!("${n}")).collect();
+            format!(" WHERE ({key}) > ({})", marks.join(", "))
+        };
+        values.push(Value::Int(limit as i64));
+        let sql = format!(
+            "SELECT {} FROM {}{condition} ORDER BY {key} LIMIT ${}",
+            self.columns,
+            self.name,
+            values.len()
+        );
+        Statement::new(sql, values)
+    }
+
+    fn insert(&self, rows: &[Row]) -> Statement {
+        let width = self.columns().len();
+        let mut marks = Vec::with_capacity(rows.len());
+        for row in 0..rows.len() {
+            let row: Vec<_> = (1..=width)
+                .map(|column| format!("${}", row * width + column))
+                .collect();
+            marks.push(format!("({})", row.join(", ")));
+        }
+        // A copy that was cut off goes on where it was: rows that are there stay.
+        let sql = format!(
+            "INSERT INTO {} ({}) VALUES {} ON CONFLICT DO NOTHING",
+            self.name,
+            self.columns,
+            marks.join(", ")
+        );
+        Statement::new(
+            sql,
+            rows.iter()
+                .flat_map(|row| row.0.clone())
+                .collect::<Vec<_>>(),
+        )
+    }
+}
+
+/// Copies everything from one store to another that is empty, or that an
+/// earlier copy was cut off in. Verifies counts and checksums at the end.
+/// Nothing else should use either store meanwhile. Events are history of the
+/// old store and stay there.
+pub async fn copy_store(
+    from: &Store,
+    to: &Store,
+    mut progress: impl FnMut(&CopyProgress),
+) -> Result<()> {
+    from.maintain(std::time::Duration::MAX).await?;
+    for table in TABLES {
+        let total = count(from, table).await?;
+        let mut state = CopyProgress {
+            table: table.name,
+            copied: 0,
+            total,
+        };
+        let mut after: Option<Vec<Value>> = None;
+        let mut theirs = 0;
+        loop {
+            let rows = from.rows(table.select(after.as_deref(), PAGE)).await?;
+            let Some(last) = rows.last() else {
+                break;
+            };
+            after = Some(table.key_of(last));
+            theirs = add_rows(theirs, &rows);
+            to.execute(table.insert(&rows)).await?;
+            state.copied += rows.len() as u64;
+            progress(&state);
+        }
+        if checksum(to, table).await? != theirs {
+            let why = format!(
+                "the table {} differs between {} and {} after the copy; was either in use?",
+                table.name,
+                from.place(),
+                to.place()
+            );
+            return Err(StoreError::Conflict(why));
+        }
+    }
+    Ok(())
+}
+
+async fn count(store: &Store, table: &Table) -> Result<u64> {
+    let rows = store
+        .rows(Statement::new(
+            format!("SELECT count(*) FROM {}", table.name),
+            [],
+        ))
+        .await?;
+    Ok(rows
+        .first()
+        .map(|row| row.int(0))
+        .transpose()?
+        .unwrap_or(0)
+        .unsigned_abs())
+}
+
+/// A sum over rows that does not depend on their order: the two databases may
+/// sort texts differently.
+fn add_rows(sum: u128, rows: &[Row]) -> u128 {
+    rows.iter().fold(sum, |sum, row| {
+        let hash: [u8; 32] = Sha256::digest(format!("{row:?}")).into();
+        let mut half = [0; 16];
+        half.copy_from_slice(&hash[..16]);
+        sum.wrapping_add(u128::from_be_bytes(half))
+    })
+}
+
+async fn checksum(store: &Store, table: &Table) -> Result<u128> {
+    let mut sum = 0;
+    let mut after: Option<Vec<Value>> = None;
+    loop {
+        let rows = store.rows(table.select(after.as_deref(), PAGE)).await?;
+        let Some(last) = rows.last() else {
+            return Ok(sum);
+        };
+        after = Some(table.key_of(last));
+        sum = add_rows(sum, &rows);
+    }
+}

@@ -1,0 +1,270 @@
+//! The shared engine: PostgreSQL, used by any number of machines. Few
+//! connections, batches, plain statements; hosts are always locked first and in
+//! order, so that submits, claims and completions can't deadlock.
+
+mod claim;
+mod pool;
+mod rows;
+mod settle;
+mod submit;
+
+use async_trait::async_trait;
+use tokio_postgres::Config;
+
+use crate::engine::{Answer, Engine, Statement};
+use crate::error::{Result, StoreError};
+use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
+use crate::ids::FrontierId;
+use crate::moment::Moment;
+use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
+use crate::settle::Settlement;
+use crate::store::{Clock, StoreOptions};
+use crate::submission::Prepared;
+use crate::turn::Turn;
+
+use pool::{Connection, Pool};
+
+/// Held while the schema changes: any number works, as long as it is ours.
+const MIGRATION_LOCK: i64 = 0x7469_6469_6e67_7301;
+
+#[derive(Debug)]
+pub(crate) struct PostgresEngine {
+    place: String,
+    pool: Pool,
+    clock: Clock,
+    delay_ms: i32,
+    max_in_flight: i16,
+}
+
+impl PostgresEngine {
+    pub(crate) async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
+        let config: Config =
+            address
+                .parse()
+                .map_err(|error: tokio_postgres::Error| StoreError::Address {
+                    address: without_password(address),
+                    why: error.to_string(),
+                })?;
+        let place = without_password(address);
+        let engine = Self {
+            pool: Pool::new(config, place.clone(), options.connections.max(1)),
+            place,
+            clock: options.clock.clone(),
+            delay_ms: i32::try_from(options.host_delay.as_millis()).unwrap_or(i32::MAX),
+            max_in_flight: i16::try_from(options.max_per_host.max(1)).unwrap_or(i16::MAX),
+        };
+        engine
+            .migrate(options.migrate_to.unwrap_or(SCHEMA_VERSION))
+            .await?;
+        Ok(engine)
+    }
+
+    async fn migrate(&self, target: i64) -> Result<()> {
+        let mut connection = self.pool.get().await?;
+        connection.begin("BEGIN").await?;
+        connection
+            .query("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK])
+            .await?;
+        connection.batch(VERSION_TABLE).await?;
+        let row = connection
+            .query("SELECT coalesce(max(version), 0) FROM schema_version", &[])
+            .await?;
+        let found: i64 = row.first().map_or(0, |row| row.get(0));
+        if found > SCHEMA_VERSION {
+            return Err(StoreError::TooNew {
+                place: self.place.clone(),
+                found,
+                known: SCHEMA_VERSION,
+            });
+        }
+        let now = self.clock.system_now();
+        for step in MIGRATIONS
+            .iter()
+            .filter(|step| step.version > found && step.version <= target)
+        {
+            for sql in step.postgres_up {
+                connection.batch(sql).await?;
+            }
+            connection
+                .execute(
+                    "INSERT INTO schema_version VALUES ($1, $2)",
+                    &[&step.version, &now],
+                )
+                .await?;
+        }
+        for step in MIGRATIONS
+            .iter()
+            .rev()
+            .filter(|step| step.version <= found && step.version > target)
+        {
+            connection.batch(step.postgres_down).await?;
+            connection
+                .execute(
+                    "DELETE FROM schema_version WHERE version = $1",
+                    &[&step.version],
+                )
+                .await?;
+        }
+        connection.commit().await
+    }
+
+    /// Starts a transaction and reads the clock that all machines share.
+    async fn begin(&self, how: &str) -> Result<(Connection<'_>, i64)> {
+        let mut connection = self.pool.get().await?;
+        connection.begin(how).await?;
+        let now = match self.clock.manual() {
+            Some(now) => now,
+            None => connection
+                .query("SELECT tidings_now()", &[])
+                .await?
+                .first()
+                .map_or(0, |row| row.get(0)),
+        };
+        Ok((connection, now))
+    }
+}
+
+/// A lease that a crash of the server forgets is only given out again.
+const LEASE: &str = "BEGIN; SET LOCAL synchronous_commit = off";
+const DURABLE: &str = "BEGIN";
+
+/// The address as it may be shown.
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    match rest.rsplit_once('@') {
+        Some((user, host)) => {
+            let name = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{name}@{host}")
+        }
+        None => address.to_owned(),
+    }
+}
+
+#[async_trait]
+impl Engine for PostgresEngine {
+    async fn now(&self) -> Result<Moment> {
+        match self.clock.manual() {
+            Some(now) => Ok(Moment(now)),
+            None => {
+                let mut connection = self.pool.get().await?;
+                let rows = connection.query("SELECT tidings_now()", &[]).await?;
+                Ok(Moment(rows.first().map_or(0, |row| row.get(0))))
+            }
+        }
+    }
+
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        let verdicts = submit::submit(
+            &mut connection,
+            batch,
+            self.delay_ms,
+            self.max_in_flight,
+            now,
+        )
+        .await?;
+        connection.commit().await?;
+        Ok(verdicts)
+    }
+
+    async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed> {
+        let (mut connection, now) = self.begin(LEASE).await?;
+        let claimed = claim::claim(&mut connection, request, turn, now).await?;
+        connection.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>> {
+        let how = if batch.iter().any(|settlement| settlement.document.is_some()) {
+            DURABLE
+        } else {
+            LEASE
+        };
+        let (mut connection, now) = self.begin(how).await?;
+        let accepted = settle::settle(
+            &mut connection,
+            batch,
+            self.delay_ms,
+            self.max_in_flight,
+            now,
+        )
+        .await?;
+        connection.commit().await?;
+        Ok(accepted)
+    }
+
+    async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>> {
+        let (mut connection, now) = self.begin(LEASE).await?;
+        let renewed = claim::renew(&mut connection, tickets, lease_ms, now).await?;
+        connection.commit().await?;
+        Ok(renewed)
+    }
+
+    async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        let removed = submit::remove(&mut connection, ids, now).await?;
+        connection.commit().await?;
+        Ok(removed)
+    }
+
+    async fn requeue(&self, ids: &[FrontierId]) -> Result<u64> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        let requeued = submit::requeue(&mut connection, ids, now).await?;
+        connection.commit().await?;
+        Ok(requeued)
+    }
+
+    async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
+        let (mut connection, _) = self.begin(LEASE).await?;
+        connection
+            .execute(
+                "WITH gone AS (DELETE FROM count_changes RETURNING source_id, origin, status, n)
+                 INSERT INTO counts (source_id, origin, status, n)
+                 SELECT source_id, origin, status, sum(n) FROM gone GROUP BY source_id, origin, status ORDER BY source_id, origin, status
+                 ON CONFLICT (source_id, origin, status) DO UPDATE SET n = counts.n + excluded.n",
+                &[],
+            )
+            .await?;
+        connection
+            .execute("DELETE FROM events WHERE at < $1", &[&keep_events_since.0])
+            .await?;
+        connection.commit().await
+    }
+
+    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
+        let mut connection = self.pool.get().await?;
+        if statements.len() == 1 {
+            return rows::run(&mut connection, &statements).await;
+        }
+        connection.begin(DURABLE).await?;
+        let answers = rows::run(&mut connection, &statements).await?;
+        connection.commit().await?;
+        Ok(answers)
+    }
+
+    fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let rows = [
+            (
+                "postgres://me:secret@db/tidings",
+                "postgres://me@db/tidings",
+            ),
+            ("postgres://me@db/tidings", "postgres://me@db/tidings"),
+            ("postgres://db/tidings", "postgres://db/tidings"),
+        ];
+        for (address, shown) in rows {
+            assert_eq!(without_password(address), shown);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The schema and its versions, embedded in the program. Each step is applied
+//! whole or not at all, under a lock, and can be taken back.
+
+/// The version that this program reads and writes.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// One step of the schema. `up` texts are run one after the other.
+#[derive(Debug)]
+pub(crate) struct Migration {
+    pub(crate) version: i64,
+    pub(crate) sqlite_up: &'static [&'static str],
+    pub(crate) sqlite_down: &'static str,
+    pub(crate) postgres_up: &'static [&'static str],
+    pub(crate) postgres_down: &'static str,
+}
+
+const COMMON: &str = include_str!("../schema/common.sql");
+
+pub(crate) static MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    sqlite_up: &[COMMON, include_str!("../schema/sqlite.sql")],
+    sqlite_down: include_str!("../schema/sqlite_down.sql"),
+    postgres_up: &[COMMON, include_str!("../schema/postgres.sql")],
+    postgres_down: include_str!("../schema/postgres_down.sql"),
+}];
+
+/// Where the version is kept, the same on both engines.
+pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -1,0 +1,195 @@
+//! The source registry: sites and services that stories come from, and the
+//! seeds that were offered once.
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::{Result, StoreError};
+use crate::ids::new_id;
+use crate::moment::Moment;
+use crate::store::Store;
+use crate::submission::storable;
+
+/// What a person says of a source.
+#[derive(Debug, Clone)]
+pub struct NewSource {
+    pub name: String,
+    pub url: String,
+    /// `feed`, `sitemap`, `spider`, or the name of an adapter.
+    pub kind: String,
+    pub priority: u8,
+    /// All other settings.
+    pub config: Json,
+}
+
+/// A source as it is kept.
+#[derive(Debug, Clone, Serialize)]
+pub struct Source {
+    pub source_id: i64,
+    pub name: String,
+    pub url: String,
+    pub kind: String,
+    pub priority: u8,
+    pub enabled: bool,
+    /// Why it is disabled.
+    pub reason: Option<String>,
+    pub config: Json,
+    pub created_at: Moment,
+    pub updated_at: Moment,
+}
+
+const SELECT: &str = "SELECT source_id, name, url, kind, priority, enabled, reason, config, created_at, updated_at FROM sources";
+
+fn source(row: &Row) -> Result<Source> {
+    Ok(Source {
+        source_id: row.int(0)?,
+        name: row.text(1)?,
+        url: row.text(2)?,
+        kind: row.text(3)?,
+        priority: u8::try_from(row.int(4)?).unwrap_or(5),
+        enabled: row.int(5)? != 0,
+        reason: row.optional_text(6)?,
+        config: serde_json::from_str(&row.text(7)?)
+            .map_err(|error| StoreError::corrupt("source config", error))?,
+        created_at: row.moment(8)?,
+        updated_at: row.moment(9)?,
+    })
+}
+
+impl Store {
+    /// Adds a source. Its name must be new.
+    pub async fn add_source(&self, new: &NewSource) -> Result<Source> {
+        let now = self.now().await?;
+        let id = new_id(now);
+        let sql = "INSERT INTO sources (source_id, name, url, kind, priority, enabled, config, created_at, updated_at)
+            VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8) ON CONFLICT DO NOTHING";
+        let values = [
+            Value::Int(id),
+            Value::from(storable(&new.name)),
+            Value::from(storable(&new.url)),
+            Value::from(storable(&new.kind)),
+            Value::Int(i64::from(new.priority)),
+            Value::from(new.config.to_string()),
+            Value::from(now),
+            Value::from(now),
+        ];
+        if self.execute(Statement::new(sql, values)).await? == 0 {
+            return Err(StoreError::Conflict(format!(
+                "there is already a source named {:?}",
+                new.name
+            )));
+        }
+        self.source(id)
+            .await?
+            .ok_or_else(|| StoreError::not_found(format!("source {id}")))
+    }
+
+    pub async fn source(&self, id: i64) -> Result<Option<Source>> {
+        let rows = self
+            .rows(Statement::new(
+                format!("{SELECT} WHERE source_id = $1"),
+                [Value::Int(id)],
+            ))
+            .await?;
+        rows.first().map(source).transpose()
+    }
+
+    pub async fn source_named(&self, name: &str) -> Result<Option<Source>> {
+        let rows = self
+            .rows(Statement::new(
+                format!("{SELECT} WHERE name = $1"),
+                [Value::from(name)],
+            ))
+            .await?;
+        rows.first().map(source).transpose()
+    }
+
+    /// Sources in the order of their ids, after one of them.
+    pub async fn sources_after(&self, after: i64, limit: u32) -> Result<Vec<Source>> {
+        let sql = format!("{SELECT} WHERE source_id > $1 ORDER BY source_id LIMIT $2");
+        let rows = self
+            .rows(Statement::new(
+                sql,
+                [Value::Int(after), Value::Int(i64::from(limit))],
+            ))
+            .await?;
+        rows.iter().map(source).collect()
+    }
+
+    /// Replaces what a person said of a source; takes effect at its next use.
+    pub async fn update_source(&self, id: i64, new: &NewSource) -> Result<()> {
+        let now = self.now().await?;
+        let taken = "SELECT source_id FROM sources WHERE name = $1 AND source_id <> $2";
+        let taken = self
+            .rows(Statement::new(
+                taken,
+                [Value::from(new.name.as_str()), Value::Int(id)],
+            ))
+            .await?;
+        if !taken.is_empty() {
+            return Err(StoreError::Conflict(format!(
+                "there is already a source named {:?}",
+                new.name
+            )));
+        }
+        let sql = "UPDATE sources SET name = $1, url = $2, kind = $3, priority = $4, config = $5, updated_at = $6 WHERE source_id = $7";
+        let values = [
+            Value::from(storable(&new.name)),
+            Value::from(storable(&new.url)),
+            Value::from(storable(&new.kind)),
+            Value::Int(i64::from(new.priority)),
+            Value::from(new.config.to_string()),
+            Value::from(now),
+            Value::Int(id),
+        ];
+        self.change_source(id, Statement::new(sql, values)).await
+    }
+
+    /// Enables a source, or disables it for a reason that people will read.
+    pub async fn set_source_enabled(&self, id: i64, reason_against: Option<&str>) -> Result<()> {
+        let now = self.now().await?;
+        let sql =
+            "UPDATE sources SET enabled = $1, reason = $2, updated_at = $3 WHERE source_id = $4";
+        let values = [
+            Value::from(reason_against.is_none()),
+            Value::from(reason_against),
+            Value::from(now),
+            Value::Int(id),
+        ];
+        self.change_source(id, Statement::new(sql, values)).await
+    }
+
+    /// Removes a source and its feeds. Its URLs and documents stay.
+    pub async fn remove_source(&self, id: i64) -> Result<()> {
+        let statements = vec![
+            Statement::new(
+                "DELETE FROM feed_fetch_log WHERE feed_id IN (SELECT feed_id FROM feeds WHERE source_id = $1)",
+                [Value::Int(id)],
+            ),
+            Statement::new("DELETE FROM feeds WHERE source_id = $1", [Value::Int(id)]),
+            Statement::new("DELETE FROM sources WHERE source_id = $1", [Value::Int(id)]),
+        ];
+        match self.run(statements).await?.last() {
+            Some(answer) if answer.changed > 0 => Ok(()),
+            _ => Err(StoreError::not_found(format!("source {id}"))),
+        }
+    }
+
+    async fn change_source(&self, id: i64, statement: Statement) -> Result<()> {
+        match self.execute(statement).await? {
+            0 => Err(StoreError::not_found(format!("source {id}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers a seed for ever; false when it was offered before.
+    pub async fn remember_seed(&self, url: &str) -> Result<bool> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO seeds (url, seeded_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        Ok(self
+            .execute(Statement::new(sql, [Value::from(url), Value::from(now)]))
+            .await?
+            > 0)
+    }
+}

@@ -1,0 +1,259 @@
+//! The embedded engine: one SQLite file in WAL mode, one writer thread that
+//! commits in groups, and readers of their own. Several processes may share the
+//! file; SQLite's lock orders their writers.
+
+mod claim;
+mod read;
+mod rows;
+mod settle;
+mod submit;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::engine::{Answer, Engine, Statement};
+use crate::error::{Result, StoreError};
+use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
+use crate::ids::FrontierId;
+use crate::moment::Moment;
+use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
+use crate::settle::Settlement;
+use crate::store::{Clock, StoreOptions};
+use crate::submission::Prepared;
+use crate::turn::Turn;
+
+use read::Readers;
+use writer::{Durability, Writer};
+
+/// How long a writer waits for another process.
+const BUSY_TIMEOUT_MS: u64 = 10_000;
+
+#[derive(Debug)]
+pub(crate) struct SqliteEngine {
+    place: Arc<str>,
+    clock: Clock,
+    defaults: HostDefaults,
+    writer: Writer,
+    readers: Readers,
+}
+
+/// What a new host row starts with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostDefaults {
+    pub(crate) delay_ms: i64,
+    pub(crate) max_in_flight: i64,
+}
+
+impl SqliteEngine {
+    pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
+        let place: Arc<str> = format!("sqlite:{}", path.display()).into();
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| StoreError::Failed {
+                place: place.to_string(),
+                why: format!("the folder {} can't be made: {error}", folder.display()),
+            })?;
+        }
+        let clock = options.clock.clone();
+        let connection = connect(path).map_err(|error| translate(&place, &error))?;
+        migrate(
+            &connection,
+            &place,
+            options.migrate_to.unwrap_or(SCHEMA_VERSION),
+            clock.system_now(),
+        )?;
+        Ok(Self {
+            writer: Writer::start(connection, Arc::clone(&place)),
+            readers: Readers::new(PathBuf::from(path), Arc::clone(&place)),
+            place,
+            clock,
+            defaults: HostDefaults {
+                delay_ms: crate::moment::millis(options.host_delay),
+                max_in_flight: i64::from(options.max_per_host),
+            },
+        })
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_millis(BUSY_TIMEOUT_MS))?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL;
+         PRAGMA synchronous = NORMAL;
+         PRAGMA cache_size = -131072;
+         PRAGMA temp_store = MEMORY;
+         PRAGMA wal_autocheckpoint = 4000;",
+    )?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+/// Brings the schema to `target`. The version is read inside the transaction
+/// that changes it, so two starting processes can't both apply a step.
+fn migrate(connection: &Connection, place: &str, target: i64, now: i64) -> Result<()> {
+    let run = || -> rusqlite::Result<Result<()>> {
+        connection.execute_batch("BEGIN EXCLUSIVE")?;
+        connection.execute_batch(VERSION_TABLE)?;
+        let found: i64 = connection.query_row(
+            "SELECT coalesce(max(version), 0) FROM schema_version",
+            [],
+            |row| row.get(0),
+        )?;
+        if found > SCHEMA_VERSION {
+            connection.execute_batch("ROLLBACK")?;
+            return Ok(Err(StoreError::TooNew {
+                place: place.to_owned(),
+                found,
+                known: SCHEMA_VERSION,
+            }));
+        }
+        for step in MIGRATIONS
+            .iter()
+            .filter(|step| step.version > found && step.version <= target)
+        {
+            step.sqlite_up
+                .iter()
+                .try_for_each(|sql| connection.execute_batch(sql))?;
+            connection.execute(
+                "INSERT INTO schema_version VALUES (?1, ?2)",
+                [step.version, now],
+            )?;
+        }
+        for step in MIGRATIONS
+            .iter()
+            .rev()
+            .filter(|step| step.version <= found && step.version > target)
+        {
+            connection.execute_batch(step.sqlite_down)?;
+            connection.execute(
+                "DELETE FROM schema_version WHERE version = ?1",
+                [step.version],
+            )?;
+        }
+        connection.execute_batch("COMMIT")?;
+        Ok(Ok(()))
+    };
+    run().map_err(|error| translate(place, &error))?
+}
+
+/// SQLite's errors in the words of the contract.
+fn translate(place: &str, error: &rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
+    let transient = matches!(
+        error.sqlite_error_code(),
+        Some(DatabaseBusy | DatabaseLocked | DiskFull | ReadOnly | SystemIoFailure)
+    );
+    let (place, why) = (place.to_owned(), error.to_string());
+    if transient {
+        StoreError::Unavailable { place, why }
+    } else {
+        StoreError::Failed { place, why }
+    }
+}
+
+#[async_trait]
+impl Engine for SqliteEngine {
+    async fn now(&self) -> Result<Moment> {
+        Ok(Moment(self.clock.system_now()))
+    }
+
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
+        let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
+        self.writer
+            .write(Durability::Full, move |connection| {
+                submit::submit(connection, &batch, defaults, clock.system_now())
+            })
+            .await
+    }
+
+    async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed> {
+        let (request, clock) = (request.clone(), self.clock.clone());
+        // A lease that a power cut forgets is only given out again.
+        self.writer
+            .write(Durability::Process, move |connection| {
+                claim::claim(connection, &request, turn, clock.system_now())
+            })
+            .await
+    }
+
+    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>> {
+        let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
+        let durability = if batch.iter().any(|settlement| settlement.document.is_some()) {
+            Durability::Full
+        } else {
+            Durability::Process
+        };
+        self.writer
+            .write(durability, move |connection| {
+                settle::settle(connection, &batch, defaults, clock.system_now())
+            })
+            .await
+    }
+
+    async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>> {
+        let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
+        self.writer
+            .write(Durability::Process, move |connection| {
+                claim::renew(connection, &tickets, lease_ms, clock.system_now())
+            })
+            .await
+    }
+
+    async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
+        let (ids, clock) = (ids.to_vec(), self.clock.clone());
+        self.writer
+            .write(Durability::Full, move |connection| {
+                submit::remove(connection, &ids, clock.system_now())
+            })
+            .await
+    }
+
+    async fn requeue(&self, ids: &[FrontierId]) -> Result<u64> {
+        let (ids, clock) = (ids.to_vec(), self.clock.clone());
+        self.writer
+            .write(Durability::Full, move |connection| {
+                submit::requeue(connection, &ids, clock.system_now())
+            })
+            .await
+    }
+
+    async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
+        self.writer
+            .write(Durability::Process, move |connection| {
+                // In slices, so that other writers get their turn.
+                connection
+                    .prepare_cached("DELETE FROM events WHERE event_id IN (SELECT event_id FROM events WHERE at < ?1 ORDER BY event_id LIMIT 10000)")?
+                    .execute([keep_events_since.0])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
+        let only_reads = statements
+            .iter()
+            .all(|statement| statement.sql.trim_start().starts_with("SELECT"));
+        if only_reads {
+            return self
+                .readers
+                .read(move |connection| rows::run(connection, &statements))
+                .await;
+        }
+        self.writer
+            .write(Durability::Full, move |connection| {
+                rows::run(connection, &statements)
+            })
+            .await
+    }
+
+    fn place(&self) -> &str {
+        &self.place
+    }
+}

@@ -1,0 +1,349 @@
+//! Claims: hosts first, then the best URL of each, all under one lock.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use tidings_url::FetchUrl;
+
+use super::rows::{Moves, add_event, head_of, stored_status};
+use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
+use crate::ids::{FrontierId, HostId, UrlId};
+use crate::moment::millis;
+use crate::turn::Turn;
+
+const READY_HOSTS: &str = "SELECT host_id, delay_ms, max_in_flight, CASE WHEN lease_until <= ?2 THEN 0 ELSE in_flight END
+    FROM hosts WHERE head_priority = ?1 AND head_priority > 0 AND ready_at <= ?2 ORDER BY ready_at LIMIT ?3";
+
+struct ReadyHost {
+    id: i64,
+    delay_ms: i64,
+    max_in_flight: i64,
+    in_flight: i64,
+}
+
+pub(super) fn claim(
+    connection: &Connection,
+    request: &ClaimRequest,
+    turn: Turn,
+    now: i64,
+) -> rusqlite::Result<Claimed> {
+    let mut claimed = Claimed::default();
+    let mut moves = Moves::default();
+    let lease_until = now.saturating_add(millis(request.lease));
+    let hosts = ready_hosts(
+        connection,
+        usize::from(request.max_hosts),
+        turn.claim_ages(),
+        now,
+    )?;
+    for (nth, host) in hosts.iter().enumerate() {
+        let free = (host.max_in_flight - host.in_flight).max(1);
+        // Only a host without a delay may have several started at once.
+        let wanted = if host.delay_ms == 0 {
+            free.min(i64::from(request.per_host))
+        } else {
+            1
+        };
+        let before = claimed.claims.len();
+        for _ in 0..wanted {
+            let Some(claim) = take_best(
+                connection,
+                host,
+                request,
+                turn.host_ages(nth),
+                lease_until,
+                now,
+                &mut moves,
+                &mut claimed.quarantined,
+            )?
+            else {
+                break;
+            };
+            claimed.claims.push(claim);
+        }
+        let taken = (claimed.claims.len() - before) as i64;
+        check_out(connection, host, taken, lease_until, now)?;
+    }
+    moves.write(connection)?;
+    if claimed.claims.len() < usize::from(request.max_hosts) {
+        claimed.next_ready = next_ready(connection, now)?;
+    }
+    Ok(claimed)
+}
+
+fn ready_hosts(
+    connection: &Connection,
+    wanted: usize,
+    ageing: bool,
+    now: i64,
+) -> rusqlite::Result<Vec<ReadyHost>> {
+    let mut statement = connection.prepare_cached(READY_HOSTS)?;
+    let mut hosts = Vec::new();
+    for (priority, limit) in levels(wanted, ageing) {
+        let limit = limit.min(wanted - hosts.len());
+        if limit == 0 {
+            break;
+        }
+        let rows = statement.query_map(params![priority, now, limit as i64], |row| {
+            Ok(ReadyHost {
+                id: row.get(0)?,
+                delay_ms: row.get(1)?,
+                max_in_flight: row.get(2)?,
+                in_flight: row.get(3)?,
+            })
+        })?;
+        for host in rows {
+            hosts.push(host?);
+        }
+    }
+    Ok(hosts)
+}
+
+/// The priorities in the order in which a claim asks them, and how many hosts
+/// each may give.
+fn levels(wanted: usize, ageing: bool) -> impl Iterator<Item = (i16, usize)> {
+    let share = if ageing { wanted / 10 + 1 } else { wanted };
+    let order: Vec<_> = if ageing {
+        PRIORITIES.collect()
+    } else {
+        PRIORITIES.rev().collect()
+    };
+    order
+        .into_iter()
+        .map(move |priority| (i16::from(priority), share))
+}
+
+struct Queued {
+    priority: i16,
+    due: i64,
+    url: [u8; 16],
+    was_owned: bool,
+    attempt: i32,
+    crashes: i16,
+}
+
+/// The best due URL of a host: the most urgent, or the least on an ageing claim.
+fn best_due(
+    connection: &Connection,
+    host: i64,
+    ageing: bool,
+    now: i64,
+) -> rusqlite::Result<Option<Queued>> {
+    const COLUMNS: &str = "SELECT priority, due_at, url_id, owner IS NOT NULL, attempt, crashes FROM queue WHERE host_id = ?1";
+    let sql = if ageing {
+        format!("{COLUMNS} AND priority > ?2 ORDER BY priority, due_at LIMIT 1")
+    } else {
+        format!("{COLUMNS} AND priority < ?2 ORDER BY priority DESC, due_at LIMIT 1")
+    };
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut beyond = if ageing { 0 } else { i16::MAX };
+    loop {
+        let found = statement
+            .query_row(params![host, beyond], queued)
+            .optional()?;
+        match found {
+            Some(row) if row.due <= now => return Ok(Some(row)),
+            Some(row) => beyond = row.priority,
+            None => return Ok(None),
+        }
+    }
+}
+
+fn queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
+    Ok(Queued {
+        priority: row.get(0)?,
+        due: row.get(1)?,
+        url: row.get(2)?,
+        was_owned: row.get(3)?,
+        attempt: row.get(4)?,
+        crashes: row.get(5)?,
+    })
+}
+
+#[allow(clippy::too_many_arguments)]
+fn take_best(
+    connection: &Connection,
+    host: &ReadyHost,
+    request: &ClaimRequest,
+    ageing: bool,
+    lease_until: i64,
+    now: i64,
+    moves: &mut Moves,
+    quarantined: &mut u32,
+) -> rusqlite::Result<Option<Claim>> {
+    while let Some(best) = best_due(connection, host.id, ageing, now)? {
+        let id = FrontierId {
+            host: HostId(host.id),
+            url: UrlId(best.url),
+        };
+        let crashes = best.crashes + i16::from(best.was_owned);
+        if best.was_owned {
+            let detail =
+                serde_json::json!({ "attempt": best.attempt, "crashes": crashes }).to_string();
+            add_event(connection, id, now, "lease_expired", &detail)?;
+        }
+        if i32::from(crashes) >= i32::from(request.quarantine_after) {
+            quarantine(connection, id, best.attempt, now, moves)?;
+            *quarantined += 1;
+            continue;
+        }
+        connection
+            .prepare_cached(
+                "UPDATE queue SET due_at = ?5, owner = ?6, attempt = ?7, crashes = ?8
+                 WHERE host_id = ?1 AND priority = ?2 AND due_at = ?3 AND url_id = ?4",
+            )?
+            .execute(params![
+                host.id,
+                best.priority,
+                best.due,
+                best.url,
+                lease_until,
+                request.owner,
+                best.attempt + 1,
+                crashes
+            ])?;
+        let ticket = Ticket {
+            id,
+            attempt: best.attempt + 1,
+        };
+        let (claim, status) = read_claim(connection, ticket, host.delay_ms)?;
+        if !best.was_owned {
+            moves.add(claim.source_id, claim.origin.code(), status, -1);
+            moves.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
+        }
+        return Ok(Some(claim));
+    }
+    Ok(None)
+}
+
+fn read_claim(
+    connection: &Connection,
+    ticket: Ticket,
+    delay_ms: i64,
+) -> rusqlite::Result<(Claim, Status)> {
+    connection
+        .prepare_cached(
+            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status
+             FROM urls WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .query_row(params![ticket.id.host.0, ticket.id.url.0], |row| {
+            let claim = Claim {
+                ticket,
+                url: stored_url(&row.get::<_, String>(0)?)?,
+                key: ticket.id.url.with_tail(row.get(1)?),
+                source_id: row.get(2)?,
+                origin: Origin::from_code(row.get(3)?).unwrap_or(Origin::Manual),
+                priority: row.get(4)?,
+                depth: row.get(5)?,
+                retry_count: row.get(6)?,
+                etag: row.get(7)?,
+                last_modified: row.get(8)?,
+                content_hash: row.get(9)?,
+                item: row.get(10)?,
+                host_delay: Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0)),
+            };
+            Ok((claim, stored_status(row.get(11)?)))
+        })
+}
+
+fn stored_url(text: &str) -> rusqlite::Result<FetchUrl> {
+    FetchUrl::parse(text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+fn quarantine(
+    connection: &Connection,
+    id: FrontierId,
+    attempt: i32,
+    now: i64,
+    moves: &mut Moves,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
+        .execute(params![id.host.0, id.url.0])?;
+    let (source_id, origin): (i64, i16) = connection
+        .prepare_cached(
+            "UPDATE urls SET status = 4, reason = 'quarantined', attempts = ?3, updated_at = ?4
+             WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin",
+        )?
+        .query_row(params![id.host.0, id.url.0, attempt, now], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    moves.add(source_id, origin, Status::Fetching, -1);
+    moves.add(source_id, origin, Status::Dead, 1);
+    add_event(connection, id, now, "quarantined", "{}")
+}
+
+/// The host is gated for the lease, or for its delay while it may have more
+/// requests under way. One that had nothing to give gets its true head.
+fn check_out(
+    connection: &Connection,
+    host: &ReadyHost,
+    taken: i64,
+    lease_until: i64,
+    now: i64,
+) -> rusqlite::Result<()> {
+    if taken == 0 {
+        let head = head_of(connection, host.id, now)?;
+        connection
+            .prepare_cached(
+                "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1",
+            )?
+            .execute(params![host.id, head.priority, head.due])?;
+        return Ok(());
+    }
+    let in_flight = host.in_flight + taken;
+    let gate = if in_flight < host.max_in_flight {
+        now + host.delay_ms
+    } else {
+        lease_until
+    };
+    connection
+        .prepare_cached("UPDATE hosts SET gate_at = ?2, in_flight = ?3, lease_until = ?4, last_start_at = ?5 WHERE host_id = ?1")?
+        .execute(params![host.id, gate, in_flight, lease_until, now])?;
+    Ok(())
+}
+
+fn next_ready(connection: &Connection, now: i64) -> rusqlite::Result<Option<Duration>> {
+    let mut statement =
+        connection.prepare_cached("SELECT ready_at FROM hosts WHERE head_priority = ?1 AND head_priority > 0 ORDER BY ready_at LIMIT 1")?;
+    let mut earliest = None;
+    for priority in PRIORITIES {
+        let ready: Option<i64> = statement
+            .query_row([priority], |row| row.get(0))
+            .optional()?;
+        earliest = earliest.into_iter().chain(ready).min();
+    }
+    let wait = earliest
+        .filter(|at| *at < i64::MAX)
+        .map(|at| at.saturating_sub(now).max(0));
+    Ok(wait.map(|wait| Duration::from_millis(wait.unsigned_abs())))
+}
+
+pub(super) fn renew(
+    connection: &Connection,
+    tickets: &[Ticket],
+    lease_ms: i64,
+    now: i64,
+) -> rusqlite::Result<Vec<bool>> {
+    let until = now.saturating_add(lease_ms);
+    let mut renewed = Vec::with_capacity(tickets.len());
+    for ticket in tickets {
+        let (host, url) = (ticket.id.host.0, ticket.id.url.0);
+        let held = connection
+            .prepare_cached("UPDATE queue SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL")?
+            .execute(params![host, url, ticket.attempt, until])?;
+        if held > 0 {
+            connection
+                .prepare_cached(
+                    "UPDATE hosts SET lease_until = max(lease_until, ?2),
+                            gate_at = CASE WHEN in_flight >= max_in_flight THEN max(gate_at, ?2) ELSE gate_at END
+                     WHERE host_id = ?1",
+                )?
+                .execute(params![host, until])?;
+        }
+        renewed.push(held > 0);
+    }
+    Ok(renewed)
+}

@@ -1,0 +1,266 @@
+//! The end of claims: queue, URL, document, deliveries, events and host in the
+//! transaction of the group.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::HostDefaults;
+use super::rows::{Moves, add_event, head_of, stored_status};
+use super::submit::ensure_host;
+use crate::documents::PreparedDocument;
+use crate::frontier::Status;
+use crate::ids::FrontierId;
+use crate::settle::{Fetched, HostRest, Retries, Settlement};
+use crate::submission::Prepared;
+
+/// What the completions of one host add up to.
+#[derive(Default)]
+struct HostEnd {
+    ended: i64,
+    rests: Vec<HostRest>,
+}
+
+pub(super) fn settle(
+    connection: &Connection,
+    batch: &[Settlement],
+    defaults: HostDefaults,
+    now: i64,
+) -> rusqlite::Result<Vec<bool>> {
+    let mut moves = Moves::default();
+    let mut hosts: BTreeMap<i64, HostEnd> = BTreeMap::new();
+    let mut accepted = Vec::with_capacity(batch.len());
+    for settlement in batch {
+        let id = settlement.ticket.id;
+        let held = leave_queue(connection, settlement, now)?;
+        accepted.push(held);
+        if !held {
+            continue;
+        }
+        let (source_id, origin, before) = update_url(connection, settlement, now)?;
+        moves.add(source_id, origin, Status::Fetching, -1);
+        moves.add(source_id, origin, settlement.status.unwrap_or(before), 1);
+        add_event(connection, id, now, settlement.event, &settlement.detail)?;
+        let host = hosts.entry(id.host.0).or_default();
+        host.ended += 1;
+        host.rests.push(settlement.host);
+        if let Some((row, fetched)) = &settlement.moved_to {
+            arrive(connection, id, row, fetched, defaults, now, &mut moves)?;
+            hosts.entry(row.id.host.0).or_default();
+        }
+        if let Some(document) = &settlement.document {
+            let home = settlement.moved_to.as_ref().map_or(id, |(row, _)| row.id);
+            write_document(connection, home, document, now)?;
+        }
+    }
+    for (host, end) in &hosts {
+        rest(connection, *host, end, now)?;
+    }
+    moves.write(connection)?;
+    Ok(accepted)
+}
+
+/// Takes the row out of the queue, or makes it wait; false when the lease is lost.
+fn leave_queue(
+    connection: &Connection,
+    settlement: &Settlement,
+    now: i64,
+) -> rusqlite::Result<bool> {
+    let id = settlement.ticket.id;
+    let (host, url, attempt) = (id.host.0, id.url.0, settlement.ticket.attempt);
+    let held = match settlement.due_in {
+        None => connection
+            .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL")?
+            .execute(params![host, url, attempt])?,
+        Some(wait) => connection
+            .prepare_cached(
+                "UPDATE queue SET due_at = ?4, owner = NULL, crashes = 0
+                 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL",
+            )?
+            .execute(params![host, url, attempt, now.saturating_add(wait)])?,
+    };
+    Ok(held > 0)
+}
+
+fn update_url(
+    connection: &Connection,
+    settlement: &Settlement,
+    now: i64,
+) -> rusqlite::Result<(i64, i16, Status)> {
+    let id = settlement.ticket.id;
+    let (counts, resets) = (
+        settlement.retries == Retries::Count,
+        settlement.retries == Retries::Reset,
+    );
+    let (source_id, origin, status): (i64, i16, i16) = connection
+        .prepare_cached(
+            "SELECT source_id, origin, status FROM urls WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .query_row(params![id.host.0, id.url.0], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
+    connection
+        .prepare_cached(
+            "UPDATE urls SET status = coalesce(?3, status), reason = ?4, last_error = coalesce(?5, last_error), attempts = ?6,
+                    fetch_count = fetch_count + ?7, last_fetched_at = CASE WHEN ?7 THEN ?8 ELSE last_fetched_at END,
+                    retry_count = CASE WHEN ?9 THEN 0 ELSE retry_count + ?10 END, updated_at = ?8
+             WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .execute(params![
+            id.host.0,
+            id.url.0,
+            settlement.status.map(Status::code),
+            settlement.reason,
+            settlement.error,
+            settlement.ticket.attempt,
+            settlement.was_fetched,
+            now,
+            resets,
+            counts,
+        ])?;
+    if let Some(fetched) = &settlement.fetched {
+        remember(connection, id, fetched)?;
+    }
+    Ok((source_id, origin, stored_status(status)))
+}
+
+fn remember(connection: &Connection, id: FrontierId, fetched: &Fetched) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE urls SET etag = ?3, last_modified = ?4, content_hash = ?5 WHERE host_id = ?1 AND url_id = ?2")?
+        .execute(params![id.host.0, id.url.0, fetched.etag, fetched.last_modified, fetched.content_hash])?;
+    Ok(())
+}
+
+/// The final URL of a redirect: fetched, whatever it was before, unless someone
+/// is fetching it right now.
+fn arrive(
+    connection: &Connection,
+    from: FrontierId,
+    row: &Prepared,
+    fetched: &Fetched,
+    defaults: HostDefaults,
+    now: i64,
+    moves: &mut Moves,
+) -> rusqlite::Result<()> {
+    let (host, url) = (row.id.host.0, row.id.url.0);
+    connection
+        .prepare_cached(
+            "INSERT INTO aliases VALUES (?1, ?2, ?3, ?4, 'redirect', ?5)
+             ON CONFLICT (host_id, url_id) DO UPDATE SET target_host_id = excluded.target_host_id, target_url_id = excluded.target_url_id",
+        )?
+        .execute(params![from.host.0, from.url.0, host, url, now])?;
+    ensure_host(connection, row, defaults)?;
+    let before: Option<(i64, i16, i16, bool)> = connection
+        .prepare_cached(
+            "SELECT u.source_id, u.origin, u.status, q.owner IS NOT NULL FROM urls u
+             LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id WHERE u.host_id = ?1 AND u.url_id = ?2",
+        )?
+        .query_row(params![host, url], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()?;
+    match before {
+        Some((_, _, _, true)) => return Ok(()),
+        Some((source_id, origin, status, false)) => {
+            connection
+                .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
+                .execute(params![host, url])?;
+            connection
+                .prepare_cached(
+                    "UPDATE urls SET status = 2, reason = NULL, retry_count = 0, fetch_count = fetch_count + 1, last_fetched_at = ?3, updated_at = ?3
+                     WHERE host_id = ?1 AND url_id = ?2",
+                )?
+                .execute(params![host, url, now])?;
+            moves.add(source_id, origin, stored_status(status), -1);
+            moves.add(source_id, origin, Status::Fetched, 1);
+        }
+        None => {
+            connection
+                .prepare_cached(
+                    "INSERT INTO urls (host_id, url_id, discovered_at, updated_at, last_fetched_at, source_id, key_tail, fetch_count, status,
+                                       origin, priority, depth, norm_v, url, parent_url, item)
+                     VALUES (?1, ?2, ?3, ?3, ?3, ?4, ?5, 1, 2, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                )?
+                .execute(params![
+                    host, url, now, row.source_id, row.key_tail, row.origin, row.priority, row.depth, row.norm_v, row.url, row.parent_url, row.item,
+                ])?;
+            moves.add(row.source_id, row.origin, Status::Fetched, 1);
+        }
+    }
+    remember(connection, row.id, fetched)?;
+    add_event(connection, row.id, now, "fetched", "{\"by\":\"redirect\"}")
+}
+
+/// A new document, a new revision, or nothing when the text is the same. Every
+/// enabled sink gets its order in the same transaction.
+fn write_document(
+    connection: &Connection,
+    id: FrontierId,
+    document: &PreparedDocument,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (host, url) = (id.host.0, id.url.0);
+    let before: Option<(i32, Option<Vec<u8>>)> = connection
+        .prepare_cached(
+            "SELECT revision, content_hash FROM documents WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .query_row(params![host, url], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if before
+        .as_ref()
+        .is_some_and(|(_, hash)| hash.is_some() && *hash == document.content_hash)
+    {
+        return Ok(());
+    }
+    let revision = before.map_or(1, |(revision, _)| revision + 1);
+    let duplicate_of: Option<Vec<u8>> = connection
+        .prepare_cached(
+            "SELECT url_id, key_tail FROM documents WHERE content_hash = ?1 AND content_hash IS NOT NULL
+                AND NOT (host_id = ?2 AND url_id = ?3) ORDER BY fetched_at LIMIT 1",
+        )?
+        .query_row(params![document.content_hash, host, url], |row| {
+            let (id, tail): (Vec<u8>, Vec<u8>) = (row.get(0)?, row.get(1)?);
+            Ok([id, tail].concat())
+        })
+        .optional()?;
+    connection
+        .prepare_cached(
+            "INSERT INTO documents VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
+                title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
+                fetched_at = excluded.fetched_at, body = excluded.body",
+        )?
+        .execute(params![
+            host, url, document.key_tail, revision, document.source_id, document.title, document.content_hash, duplicate_of, now, document.body,
+        ])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+             SELECT name, ?1, ?2, ?3, 0, ?4, ?4 FROM sinks WHERE enabled = 1 AND (duplicates = 1 OR ?5)
+             ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, attempts = 0, next_attempt_at = excluded.next_attempt_at",
+        )?
+        .execute(params![host, url, revision, now, duplicate_of.is_none()])?;
+    Ok(())
+}
+
+/// The host after its requests ended: free again after its delay, waiting with
+/// its new head.
+fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite::Result<()> {
+    let head = head_of(connection, host, now)?;
+    if end.ended == 0 {
+        connection
+            .prepare_cached(
+                "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1",
+            )?
+            .execute(params![host, head.priority, head.due])?;
+        return Ok(());
+    }
+    let sum = HostRest::sum(&end.rests);
+    connection
+        .prepare_cached(
+            "UPDATE hosts SET head_priority = ?2, head_due = ?3, in_flight = max(in_flight - ?4, 0), delay_ms = coalesce(?5, delay_ms),
+                    gate_at = max(last_start_at + coalesce(?5, delay_ms), ?6), blocked_until = max(blocked_until, ?7),
+                    errors = CASE ?8 WHEN 1 THEN errors + 1 WHEN 0 THEN 0 ELSE errors END
+             WHERE host_id = ?1",
+        )?
+        .execute(params![host, head.priority, head.due, end.ended, sum.delay_ms, now + sum.rest_ms, sum.blocked_until(now), sum.errors])?;
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Rows into the frontier, out of it, and back to its start.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::HostDefaults;
+use super::rows::{Moves, add_event, head_of, stored_status};
+use crate::frontier::{Status, Verdict};
+use crate::head::Head;
+use crate::ids::FrontierId;
+use crate::submission::Prepared;
+
+const INSERT_URL: &str = "INSERT INTO urls
+    (host_id, url_id, discovered_at, updated_at, source_id, key_tail, status, origin, priority, depth, norm_v, url, parent_url, item)
+    VALUES (?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    ON CONFLICT DO NOTHING";
+
+const INSERT_QUEUE: &str =
+    "INSERT INTO queue (host_id, priority, due_at, url_id, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
+
+/// A host waits with the better of what it had and what has come.
+const IMPROVE_HEAD: &str = "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1
+    AND (head_priority = 0
+         OR (?3 <= ?4 AND (head_due > ?4 OR head_priority < ?2))
+         OR (?3 > ?4 AND head_due > ?3))";
+
+pub(super) fn submit(
+    connection: &Connection,
+    batch: &[Prepared],
+    defaults: HostDefaults,
+    now: i64,
+) -> rusqlite::Result<Vec<Verdict>> {
+    let has_aliases = connection
+        .prepare_cached("SELECT 1 FROM aliases LIMIT 1")?
+        .exists([])?;
+    let mut is_alias =
+        connection.prepare_cached("SELECT 1 FROM aliases WHERE host_id = ?1 AND url_id = ?2")?;
+    let mut insert_url = connection.prepare_cached(INSERT_URL)?;
+    let mut insert_queue = connection.prepare_cached(INSERT_QUEUE)?;
+    let mut heads: HashMap<i64, Head> = HashMap::new();
+    let mut moves = Moves::default();
+    let mut verdicts = Vec::with_capacity(batch.len());
+    for row in batch {
+        let (host, url) = (row.id.host.0, row.id.url.0);
+        if has_aliases && is_alias.exists(params![host, url])? {
+            verdicts.push(Verdict::Known);
+            continue;
+        }
+        let inserted = insert_url.execute(params![
+            host,
+            url,
+            now,
+            row.source_id,
+            row.key_tail,
+            row.origin,
+            row.priority,
+            row.depth,
+            row.norm_v,
+            row.url,
+            row.parent_url,
+            row.item,
+        ])?;
+        let due = row.not_before.max(now);
+        let candidate = Head {
+            priority: row.priority,
+            due,
+        };
+        if inserted == 0 {
+            verdicts.push(raise(connection, row, candidate, &mut heads, now)?);
+            continue;
+        }
+        insert_queue.execute(params![host, row.priority, due, url, 0])?;
+        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        if !heads.contains_key(&host) {
+            ensure_host(connection, row, defaults)?;
+        }
+        note_head(&mut heads, host, candidate, now);
+        verdicts.push(Verdict::New);
+    }
+    improve_heads(connection, &heads, now)?;
+    moves.write(connection)?;
+    Ok(verdicts)
+}
+
+pub(super) fn ensure_host(
+    connection: &Connection,
+    row: &Prepared,
+    defaults: HostDefaults,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING")?
+        .execute(params![row.id.host.0, row.host_key, defaults.delay_ms, defaults.max_in_flight])?;
+    Ok(())
+}
+
+fn note_head(heads: &mut HashMap<i64, Head>, host: i64, candidate: Head, now: i64) {
+    let head = heads.entry(host).or_insert(Head::EMPTY);
+    *head = head.better(candidate, now);
+}
+
+fn improve_heads(
+    connection: &Connection,
+    heads: &HashMap<i64, Head>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let mut improve = connection.prepare_cached(IMPROVE_HEAD)?;
+    for (host, head) in heads {
+        improve.execute(params![host, head.priority, head.due, now])?;
+    }
+    Ok(())
+}
+
+/// A known URL that waits for its first fetch may become more urgent; one that
+/// waits for a retry keeps its backoff.
+fn raise(
+    connection: &Connection,
+    row: &Prepared,
+    wanted: Head,
+    heads: &mut HashMap<i64, Head>,
+    now: i64,
+) -> rusqlite::Result<Verdict> {
+    let (host, url) = (row.id.host.0, row.id.url.0);
+    let waiting: Option<(i16, i64)> = connection
+        .prepare_cached(
+            "SELECT q.priority, q.due_at FROM queue q JOIN urls u ON u.host_id = q.host_id AND u.url_id = q.url_id
+             WHERE q.host_id = ?1 AND q.url_id = ?2 AND q.owner IS NULL AND u.status = 0 AND u.reason IS NULL",
+        )?
+        .query_row(params![host, url], |found| Ok((found.get(0)?, found.get(1)?)))
+        .optional()?;
+    let Some((priority, due)) = waiting else {
+        return Ok(Verdict::Known);
+    };
+    if wanted.priority <= priority && wanted.due >= due {
+        return Ok(Verdict::Known);
+    }
+    let raised = Head {
+        priority: wanted.priority.max(priority),
+        due: wanted.due.min(due),
+    };
+    connection
+        .prepare_cached(
+            "UPDATE queue SET priority = ?3, due_at = ?4 WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .execute(params![host, url, raised.priority, raised.due])?;
+    connection
+        .prepare_cached(
+            "UPDATE urls SET priority = ?3, updated_at = ?4 WHERE host_id = ?1 AND url_id = ?2",
+        )?
+        .execute(params![host, url, raised.priority, now])?;
+    let detail = serde_json::json!({ "from": priority, "to": raised.priority }).to_string();
+    add_event(connection, row.id, now, "raised", &detail)?;
+    note_head(heads, host, raised, now);
+    Ok(Verdict::Raised)
+}
+
+struct Known {
+    source_id: i64,
+    origin: i16,
+    status: i16,
+    priority: i16,
+    attempts: i32,
+    leased_until: Option<i64>,
+}
+
+fn known(connection: &Connection, id: FrontierId) -> rusqlite::Result<Option<Known>> {
+    connection
+        .prepare_cached(
+            "SELECT u.source_id, u.origin, u.status, u.priority, max(u.attempts, coalesce(q.attempt, 0)),
+                    CASE WHEN q.owner IS NOT NULL THEN q.due_at END
+             FROM urls u LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id
+             WHERE u.host_id = ?1 AND u.url_id = ?2",
+        )?
+        .query_row(params![id.host.0, id.url.0], |row| {
+            Ok(Known {
+                source_id: row.get(0)?,
+                origin: row.get(1)?,
+                status: row.get(2)?,
+                priority: row.get(3)?,
+                attempts: row.get(4)?,
+                leased_until: row.get(5)?,
+            })
+        })
+        .optional()
+}
+
+impl Known {
+    fn counted_as(&self) -> Status {
+        match self.leased_until {
+            Some(_) => Status::Fetching,
+            None => stored_status(self.status),
+        }
+    }
+}
+
+pub(super) fn remove(
+    connection: &Connection,
+    ids: &[FrontierId],
+    now: i64,
+) -> rusqlite::Result<u64> {
+    let mut moves = Moves::default();
+    let mut removed = 0;
+    for id in ids {
+        let Some(row) = known(connection, *id)? else {
+            continue;
+        };
+        for table in ["queue", "urls"] {
+            connection
+                .prepare_cached(&format!(
+                    "DELETE FROM {table} WHERE host_id = ?1 AND url_id = ?2"
+                ))?
+                .execute(params![id.host.0, id.url.0])?;
+        }
+        add_event(connection, *id, now, "removed", "{}")?;
+        moves.add(row.source_id, row.origin, row.counted_as(), -1);
+        removed += 1;
+    }
+    refresh_heads(connection, ids, now)?;
+    moves.write(connection)?;
+    Ok(removed)
+}
+
+pub(super) fn requeue(
+    connection: &Connection,
+    ids: &[FrontierId],
+    now: i64,
+) -> rusqlite::Result<u64> {
+    let mut moves = Moves::default();
+    let mut requeued = 0;
+    for id in ids {
+        let Some(row) = known(connection, *id)? else {
+            continue;
+        };
+        if row.leased_until.is_some_and(|until| until > now) {
+            continue;
+        }
+        connection
+            .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
+            .execute(params![id.host.0, id.url.0])?;
+        connection.prepare_cached(INSERT_QUEUE)?.execute(params![
+            id.host.0,
+            row.priority,
+            now,
+            id.url.0,
+            row.attempts
+        ])?;
+        connection
+            .prepare_cached("UPDATE urls SET status = 0, retry_count = 0, reason = NULL, updated_at = ?3 WHERE host_id = ?1 AND url_id = ?2")?
+            .execute(params![id.host.0, id.url.0, now])?;
+        let detail = serde_json::json!({ "was": row.counted_as() }).to_string();
+        add_event(connection, *id, now, "retried", &detail)?;
+        moves.add(row.source_id, row.origin, row.counted_as(), -1);
+        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        requeued += 1;
+    }
+    refresh_heads(connection, ids, now)?;
+    moves.write(connection)?;
+    Ok(requeued)
+}
+
+fn refresh_heads(connection: &Connection, ids: &[FrontierId], now: i64) -> rusqlite::Result<()> {
+    let mut hosts: Vec<_> = ids.iter().map(|id| id.host.0).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    for host in hosts {
+        let head = head_of(connection, host, now)?;
+        connection
+            .prepare_cached(
+                "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1",
+            )?
+            .execute(params![host, head.priority, head.due])?;
+    }
+    Ok(())
+}

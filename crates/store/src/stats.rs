@@ -1,0 +1,76 @@
+//! How many URLs are where, without counting them: every batch writes down what
+//! it moved.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::engine::Statement;
+use crate::error::Result;
+use crate::frontier::{Origin, Status};
+use crate::store::Store;
+
+/// The frontier in numbers.
+#[derive(Debug, Serialize)]
+pub struct Stats {
+    pub by_status: BTreeMap<&'static str, i64>,
+    pub by_origin: BTreeMap<&'static str, i64>,
+    /// Source, origin and status with their numbers; zeros are left out.
+    pub rows: Vec<CountRow>,
+    pub hosts: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CountRow {
+    pub source_id: i64,
+    pub origin: Origin,
+    pub status: Status,
+    pub count: i64,
+}
+
+impl Store {
+    /// Cheap at any size. `fetching` counts leases that ended without a word
+    /// until their URL is claimed again.
+    pub async fn stats(&self) -> Result<Stats> {
+        let statements = vec![
+            Statement::new(
+                "SELECT source_id, origin, status, CAST(sum(n) AS BIGINT) FROM all_counts GROUP BY source_id, origin, status
+                 ORDER BY source_id, origin, status",
+                [],
+            ),
+            Statement::new("SELECT n FROM host_count", []),
+        ];
+        let answers = self.run(statements).await?;
+        let mut rows = Vec::new();
+        for row in &answers[0].rows {
+            rows.push(CountRow {
+                source_id: row.int(0)?,
+                origin: Origin::from_code(row.int(1)?)?,
+                status: Status::from_code(row.int(2)?)?,
+                count: row.int(3)?,
+            });
+        }
+        rows.retain(|row| row.count != 0);
+        let mut by_status: BTreeMap<_, _> = Status::ALL
+            .iter()
+            .map(|status| (status.as_str(), 0))
+            .collect();
+        let mut by_origin = BTreeMap::new();
+        for row in &rows {
+            *by_status.entry(row.status.as_str()).or_insert(0) += row.count;
+            *by_origin.entry(row.origin.as_str()).or_insert(0) += row.count;
+        }
+        let hosts = answers[1]
+            .rows
+            .first()
+            .map(|row| row.int(0))
+            .transpose()?
+            .unwrap_or(0);
+        Ok(Stats {
+            by_status,
+            by_origin,
+            rows,
+            hosts,
+        })
+    }
+}

@@ -1,0 +1,267 @@
+//! The contract: everything that the rest of Tidings may ask of what lasts.
+//! This file has the verbs of the frontier; the other subjects have files of
+//! their own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tracing::debug;
+
+use crate::engine::{Answer, Engine, Row, Statement};
+use crate::error::{Result, StoreError};
+use crate::frontier::{ClaimRequest, Claimed, Completion, Submission, Ticket, Verdict};
+use crate::ids::FrontierId;
+use crate::moment::{Moment, millis};
+use crate::postgres::PostgresEngine;
+use crate::settle::settle;
+use crate::sqlite::SqliteEngine;
+use crate::submission::{BATCH, Plan};
+use crate::turn::Turn;
+
+/// How often a call that met a deadlock or a lost connection is tried again.
+const TRIES: u32 = 4;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// The gap between two requests to a host that says nothing else.
+    pub host_delay: Duration,
+    /// Requests under way to one host, over all machines.
+    pub max_per_host: u16,
+    /// Connections to PostgreSQL of this process.
+    pub connections: usize,
+    pub(crate) clock: Clock,
+    pub(crate) migrate_to: Option<i64>,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            host_delay: Duration::from_secs(1),
+            max_per_host: 1,
+            connections: 6,
+            clock: Clock::Database,
+            migrate_to: None,
+        }
+    }
+}
+
+impl StoreOptions {
+    /// Time stands still at `milliseconds` (since 1970) until a test moves it.
+    pub fn with_manual_clock(self, milliseconds: Arc<AtomicI64>) -> Self {
+        Self {
+            clock: Clock::Manual(milliseconds),
+            ..self
+        }
+    }
+
+    /// Opens at another version of the schema: 0 takes everything away.
+    pub fn at_schema_version(self, version: i64) -> Self {
+        Self {
+            migrate_to: Some(version),
+            ..self
+        }
+    }
+}
+
+/// Where the time comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Clock {
+    Database,
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The time of this machine, which is the database's when it is embedded.
+    pub(crate) fn system_now(&self) -> i64 {
+        self.manual()
+            .unwrap_or_else(|| Timestamp::now().as_millisecond())
+    }
+
+    pub(crate) fn manual(&self) -> Option<i64> {
+        match self {
+            Self::Database => None,
+            Self::Manual(time) => Some(time.load(Ordering::SeqCst)),
+        }
+    }
+}
+
+/// All that lasts. Cheap to clone; clones share connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    claims: Arc<AtomicU64>,
+}
+
+impl Store {
+    /// Opens `sqlite:FILE` or `postgres://…`, bringing its schema up to date.
+    pub async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
+        let engine: Arc<dyn Engine> = match address.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => {
+                Arc::new(SqliteEngine::open(Path::new(path), options)?)
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                Arc::new(PostgresEngine::open(address, options).await?)
+            }
+            _ => {
+                let why = "it starts neither with sqlite: nor with postgres://".to_owned();
+                return Err(StoreError::Address {
+                    address: address.to_owned(),
+                    why,
+                });
+            }
+        };
+        Ok(Self {
+            engine,
+            claims: Arc::default(),
+        })
+    }
+
+    /// Where the data is, without any password.
+    pub fn place(&self) -> &str {
+        self.engine.place()
+    }
+
+    /// The time that all users of this store share.
+    pub async fn now(&self) -> Result<Moment> {
+        self.engine.now().await
+    }
+
+    /// Puts URLs into the frontier. One verdict for each, in order; when this
+    /// returns, they are durable. Submitting again is harmless.
+    pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {
+        let plan = Plan::of(submissions);
+        let mut verdicts = Vec::with_capacity(plan.batches.len());
+        for batch in &plan.batches {
+            verdicts.push(self.retried("submit", || self.engine.submit(batch)).await?);
+        }
+        let verdict = |(batch, row, repeated): &(usize, usize, bool)| match repeated {
+            true => Verdict::Known,
+            false => verdicts[*batch][*row],
+        };
+        Ok(plan.places.iter().map(verdict).collect())
+    }
+
+    /// Leases URLs of hosts that may be fetched now: never more than a host
+    /// allows at once, never sooner than its delay.
+    pub async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
+        let turn = Turn(self.claims.fetch_add(1, Ordering::Relaxed));
+        self.retried("claim", || self.engine.claim(request, turn))
+            .await
+    }
+
+    /// Ends claims: document, deliveries, frontier, host and events in one
+    /// transaction. False where the lease was lost meanwhile; nothing is
+    /// written for those.
+    pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<bool>> {
+        let settlements: Vec<_> = completions.iter().map(settle).collect();
+        let mut accepted = Vec::with_capacity(settlements.len());
+        for batch in settlements.chunks(BATCH) {
+            accepted.extend(
+                self.retried("complete", || self.engine.settle(batch))
+                    .await?,
+            );
+        }
+        Ok(accepted)
+    }
+
+    /// Extends leases while the work goes on; false where one was lost.
+    pub async fn heartbeat(&self, tickets: &[Ticket], lease: Duration) -> Result<Vec<bool>> {
+        self.retried("heartbeat", || self.engine.renew(tickets, millis(lease)))
+            .await
+    }
+
+    /// Takes URLs out of the frontier; says how many there were. A worker that
+    /// is fetching one of them finds its lease lost.
+    pub async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
+        let mut removed = 0;
+        for batch in in_order(ids).chunks(BATCH) {
+            removed += self.retried("remove", || self.engine.remove(batch)).await?;
+        }
+        Ok(removed)
+    }
+
+    /// Makes URLs due now, whatever became of them; says how many. Those that
+    /// are being fetched are left alone.
+    pub async fn requeue(&self, ids: &[FrontierId]) -> Result<u64> {
+        let mut requeued = 0;
+        for batch in in_order(ids).chunks(BATCH) {
+            requeued += self
+                .retried("requeue", || self.engine.requeue(batch))
+                .await?;
+        }
+        Ok(requeued)
+    }
+
+    /// What should be done now and then: sums up counters, forgets old events.
+    pub async fn maintain(&self, keep_events: Duration) -> Result<()> {
+        let now = self.now().await?;
+        let since = Moment(now.0.saturating_sub(millis(keep_events)));
+        self.retried("maintain", || self.engine.maintain(since))
+            .await
+    }
+
+    /// For tests of programs that meet a store from the future.
+    #[doc(hidden)]
+    pub async fn pretend_schema_version(&self, version: i64) -> Result<()> {
+        let sql = "INSERT INTO schema_version (version, applied_at) VALUES ($1, 0)";
+        self.execute(Statement::new(sql, [crate::engine::Value::Int(version)]))
+            .await
+            .map(drop)
+    }
+
+    /// Runs statements in one transaction.
+    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
+        self.retried("statement", || self.engine.run(statements.clone()))
+            .await
+    }
+
+    pub(crate) async fn rows(&self, statement: Statement) -> Result<Vec<Row>> {
+        Ok(self
+            .run(vec![statement])
+            .await?
+            .pop()
+            .unwrap_or_default()
+            .rows)
+    }
+
+    pub(crate) async fn execute(&self, statement: Statement) -> Result<u64> {
+        Ok(self
+            .run(vec![statement])
+            .await?
+            .pop()
+            .unwrap_or_default()
+            .changed)
+    }
+
+    /// Deadlocks, serialisation failures and broken connections are ours to
+    /// try again; every engine call is one transaction, so that is safe.
+    async fn retried<T, F: Future<Output = Result<T>>>(
+        &self,
+        what: &str,
+        mut call: impl FnMut() -> F,
+    ) -> Result<T> {
+        let mut tries = 1;
+        loop {
+            match call().await {
+                Err(error) if error.is_transient() && tries < TRIES => {
+                    debug!(%error, what, tries, "trying again");
+                    tokio::time::sleep(Duration::from_millis(20 << (2 * tries))).await;
+                    tries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Ids as the engines want them: sorted, none twice.
+fn in_order(ids: &[FrontierId]) -> Vec<FrontierId> {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    sorted
+}

@@ -1,0 +1,389 @@
+//! Lists, filters, and what is done to many rows at once.
+
+use std::collections::BTreeSet;
+
+use tidings_store::{Filter, Origin, Outcome, Status, Submission, copy_store};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, urgent};
+
+on_both_engines!(
+    pages_cover_everything_once,
+    filters_hold_together,
+    the_dead_can_be_revived,
+    what_is_being_fetched_is_not_requeued,
+    removal_takes_the_lease_away,
+    the_books_balance_after_a_random_day,
+    everything_moves_to_another_store,
+);
+
+async fn pages_cover_everything_once(t: Fixture) {
+    let urls: Vec<_> = (0..250)
+        .map(|n| submission(&format!("https://h{}.example/{n}", n % 7)))
+        .collect();
+    t.store.submit(&urls).await.unwrap();
+    let mut seen = BTreeSet::new();
+    let mut after = None;
+    loop {
+        let page = t.store.list(&Filter::default(), after, 100).await.unwrap();
+        for row in &page.rows {
+            assert!(seen.insert(row.url.clone()), "{} twice", row.url);
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 250);
+}
+
+async fn filters_hold_together(t: Fixture) {
+    let from = |source_id, origin, url: &str| Submission {
+        source_id,
+        origin,
+        ..submission(url)
+    };
+    t.store
+        .submit(&[
+            from(1, Origin::Feed, "https://a.example/100%_sure"),
+            from(1, Origin::Sitemap, "https://b.example/Other"),
+            from(2, Origin::Feed, "https://c.example/third"),
+        ])
+        .await
+        .unwrap();
+    let claim = t
+        .store
+        .claim(&tidings_store::ClaimRequest::new(1, 3))
+        .await
+        .unwrap()
+        .claims;
+    let dead = claim
+        .iter()
+        .find(|claim| claim.url.host() == "c.example")
+        .unwrap();
+    t.complete(
+        dead,
+        Outcome::Dead {
+            reason: "gone".to_owned(),
+            error: None,
+        },
+    )
+    .await;
+    let filter = Filter::default;
+    let rows = [
+        ("all", filter(), 3),
+        (
+            "source",
+            Filter {
+                source_id: Some(1),
+                ..filter()
+            },
+            2,
+        ),
+        (
+            "origin",
+            Filter {
+                origin: Some(Origin::Feed),
+                ..filter()
+            },
+            2,
+        ),
+        (
+            "both",
+            Filter {
+                source_id: Some(1),
+                origin: Some(Origin::Feed),
+                ..filter()
+            },
+            1,
+        ),
+        (
+            "host",
+            Filter {
+                host: Some(id("https://b.example/").host),
+                ..filter()
+            },
+            1,
+        ),
+        (
+            "fetching",
+            Filter {
+                status: Some(Status::Fetching),
+                ..filter()
+            },
+            2,
+        ),
+        (
+            "dead",
+            Filter {
+                status: Some(Status::Dead),
+                ..filter()
+            },
+            1,
+        ),
+        (
+            "pending",
+            Filter {
+                status: Some(Status::Pending),
+                ..filter()
+            },
+            0,
+        ),
+        (
+            "reason",
+            Filter {
+                reason: Some("gone".to_owned()),
+                ..filter()
+            },
+            1,
+        ),
+        (
+            "text in any case",
+            Filter {
+                text: Some("oTHER".to_owned()),
+                ..filter()
+            },
+            1,
+        ),
+        (
+            "text with wildcards",
+            Filter {
+                text: Some("100%25_s".to_owned()),
+                ..filter()
+            },
+            0,
+        ),
+        (
+            "text is not a pattern",
+            Filter {
+                text: Some("%".to_owned()),
+                ..filter()
+            },
+            1,
+        ),
+    ];
+    for (name, filter, expected) in rows {
+        assert_eq!(t.store.count(&filter).await.unwrap(), expected, "{name}");
+        assert_eq!(
+            t.store.list(&filter, None, 10).await.unwrap().rows.len() as u64,
+            expected,
+            "{name}"
+        );
+    }
+}
+
+async fn the_dead_can_be_revived(t: Fixture) {
+    let urls = [
+        "https://a.example/dead",
+        "https://b.example/failed",
+        "https://c.example/fetched",
+    ];
+    t.submit(&urls).await;
+    for claim in t.claim(3).await {
+        let outcome = match claim.url.host() {
+            "a.example" => Outcome::Dead {
+                reason: "gone".to_owned(),
+                error: None,
+            },
+            "b.example" => failed(MINUTE * 60),
+            _ => fetched(),
+        };
+        t.complete(&claim, outcome).await;
+    }
+    t.pass(SECOND);
+    assert_eq!(t.claim(5).await, []);
+    assert_eq!(t.store.requeue(&urls.map(id)).await.unwrap(), 3);
+    t.assert_books_balance().await;
+    let claims = t.claim(5).await;
+    assert_eq!(claims.len(), 3);
+    assert!(
+        claims
+            .iter()
+            .all(|claim| claim.ticket.attempt == 2 && claim.retry_count == 0)
+    );
+    assert_eq!(
+        t.store
+            .requeue(&[id("https://unknown.example/")])
+            .await
+            .unwrap(),
+        0
+    );
+}
+
+async fn what_is_being_fetched_is_not_requeued(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    assert_eq!(t.store.requeue(&[claim.ticket.id]).await.unwrap(), 0);
+    assert!(t.complete(&claim, fetched()).await);
+}
+
+async fn removal_takes_the_lease_away(t: Fixture) {
+    t.submit(&[
+        "https://a.example/x",
+        "https://a.example/y",
+        "https://b.example/z",
+    ])
+    .await;
+    let claims = t.claim(5).await;
+    assert_eq!(
+        t.store
+            .remove(&["https://a.example/x", "https://a.example/y"].map(id))
+            .await
+            .unwrap(),
+        2
+    );
+    for claim in &claims {
+        let expected = claim.url.host() == "b.example";
+        assert_eq!(
+            t.complete(claim, fetched()).await,
+            expected,
+            "{}",
+            claim.url
+        );
+    }
+    t.pass(MINUTE * 2);
+    assert_eq!(t.claim(5).await, []);
+    assert!(
+        t.store
+            .url(id("https://a.example/x"))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(
+        t.events("https://a.example/x")
+            .await
+            .last()
+            .map(String::as_str),
+        Some("removed")
+    );
+    assert_eq!(
+        t.store.remove(&[id("https://a.example/x")]).await.unwrap(),
+        0
+    );
+    t.assert_books_balance().await;
+}
+
+/// A day in the life of the frontier, from a seed.
+async fn the_books_balance_after_a_random_day(t: Fixture) {
+    let mut state: u64 = 0x5eed;
+    let mut roll = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % bound
+    };
+    for _ in 0..60 {
+        let mut batch = Vec::new();
+        for _ in 0..roll(20) {
+            let one = urgent(
+                &format!("https://h{}.example/{}", roll(9), roll(60)),
+                roll(10) as u8 + 1,
+            );
+            batch.push(Submission {
+                source_id: roll(3) as i64,
+                ..one
+            });
+        }
+        t.store.submit(&batch).await.unwrap();
+        for claim in t.claim(4).await {
+            let outcome = match roll(7) {
+                0 => failed(SECOND * 5),
+                1 => Outcome::Dead {
+                    reason: "gone".to_owned(),
+                    error: None,
+                },
+                2 => Outcome::Released,
+                3 => Outcome::Deferred {
+                    reason: "429".to_owned(),
+                    retry_in: SECOND,
+                },
+                4 => Outcome::Redirected {
+                    to: Box::new(submission(&format!(
+                        "https://h{}.example/{}",
+                        roll(9),
+                        roll(60)
+                    ))),
+                    etag: None,
+                    last_modified: None,
+                    content_hash: None,
+                    document: None,
+                },
+                5 => continue, // the worker dies
+                _ => fetched(),
+            };
+            t.complete(&claim, outcome).await;
+        }
+        let some = id(&format!("https://h{}.example/{}", roll(9), roll(60)));
+        match roll(6) {
+            0 => drop(t.store.remove(&[some]).await.unwrap()),
+            1 => drop(t.store.requeue(&[some]).await.unwrap()),
+            2 => t.store.maintain(MINUTE * 1000).await.unwrap(),
+            _ => {}
+        }
+        t.pass(SECOND * roll(40) as u32);
+        t.assert_books_balance().await;
+    }
+    // Whatever waits can still be fetched: no head was lost.
+    let mut rounds = 0;
+    loop {
+        t.pass(MINUTE * 2);
+        let claims = t.claim(50).await;
+        for claim in &claims {
+            t.complete(claim, fetched()).await;
+        }
+        let stats = t.store.stats().await.unwrap();
+        if stats.by_status["pending"] + stats.by_status["failed"] + stats.by_status["fetching"] == 0
+        {
+            break;
+        }
+        rounds += 1;
+        assert!(rounds < 200, "stuck with {:?}", stats.by_status);
+    }
+}
+
+async fn everything_moves_to_another_store(t: Fixture) {
+    let urls: Vec<_> = (0..1200)
+        .map(|n| submission(&format!("https://h{}.example/{n}", n % 30)))
+        .collect();
+    t.store.submit(&urls).await.unwrap();
+    for claim in t.claim(20).await {
+        t.complete(&claim, failed(MINUTE)).await;
+    }
+    t.claim(5).await;
+    t.store
+        .remember_seed("https://Zürich.example/")
+        .await
+        .unwrap();
+    t.store.remember_seed("https://a.example/").await.unwrap();
+    for other in [Fixture::sqlite().await, Fixture::postgres().await] {
+        let mut tables = BTreeSet::new();
+        copy_store(&t.store, &other.store, |progress| {
+            tables.insert(progress.table);
+        })
+        .await
+        .unwrap();
+        assert!(
+            tables.contains("urls") && tables.contains("seeds"),
+            "{tables:?}"
+        );
+        // Doing it again changes nothing, so a copy that was cut off can go on.
+        copy_store(&t.store, &other.store, |_| {}).await.unwrap();
+        let (ours, theirs) = (
+            t.store.stats().await.unwrap(),
+            other.store.stats().await.unwrap(),
+        );
+        assert_eq!(ours.by_status, theirs.by_status);
+        other.assert_books_balance().await;
+        assert_eq!(
+            other.submit(&["https://h1.example/1"]).await,
+            [tidings_store::Verdict::Known]
+        );
+        assert!(!other.claim(10).await.is_empty());
+        // A store that holds something else is not overwritten in silence.
+        other.submit(&["https://extra.example/"]).await;
+        let error = copy_store(&t.store, &other.store, |_| {})
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("differs"), "{error}");
+    }
+}

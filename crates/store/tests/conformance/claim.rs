@@ -1,0 +1,388 @@
+//! What is handed out, to whom, when, and what becomes of a lost lease.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tidings_store::{ClaimRequest, Completion, HostChange, Moment, Outcome, Status};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, WORKER, fetched, id, submission, urgent};
+
+on_both_engines!(
+    a_host_that_was_never_fetched_is_claimable,
+    a_host_has_one_request_at_a_time,
+    the_delay_lies_between_starts,
+    a_host_may_allow_several_at_once,
+    several_of_one_host_only_without_a_delay,
+    urgent_first_and_then_the_longest_waiting,
+    a_huge_host_does_not_starve_others,
+    low_priority_is_not_starved_for_ever,
+    a_lost_lease_comes_back_and_the_old_worker_is_refused,
+    a_heartbeat_keeps_the_lease,
+    a_released_url_comes_back_at_once_and_unharmed,
+    three_crashes_mean_quarantine,
+    a_blocked_host_hands_out_nothing,
+    retry_after_blocks_the_host,
+    an_idle_claim_says_when_to_come_again,
+    a_future_retry_does_not_hide_what_is_due,
+    slow_hosts_rest_longer,
+);
+
+async fn a_host_that_was_never_fetched_is_claimable(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    assert_eq!(claim.url.as_str(), "https://a.example/x");
+    assert_eq!((claim.ticket.attempt, claim.retry_count), (1, 0));
+    assert_eq!(claim.host_delay, SECOND);
+    assert_eq!(t.status("https://a.example/x").await, Status::Fetching);
+    t.assert_books_balance().await;
+}
+
+async fn a_host_has_one_request_at_a_time(t: Fixture) {
+    t.submit(&[
+        "https://a.example/1",
+        "https://a.example/2",
+        "https://b.example/1",
+    ])
+    .await;
+    let claims = t.claim(10).await;
+    let hosts: HashSet<_> = claims.iter().map(|claim| claim.ticket.id.host).collect();
+    assert_eq!((claims.len(), hosts.len()), (2, 2));
+    t.pass(SECOND * 50);
+    assert_eq!(t.claim(10).await, [], "both hosts are leased");
+}
+
+async fn the_delay_lies_between_starts(t: Fixture) {
+    t.submit(&["https://a.example/1", "https://a.example/2"])
+        .await;
+    let claim = t.claim_one().await;
+    t.pass(Duration::from_millis(300));
+    t.complete(&claim, fetched()).await;
+    t.pass(Duration::from_millis(699));
+    assert_eq!(t.claim(1).await, [], "999 ms after the start");
+    t.pass(Duration::from_millis(1));
+    t.claim_one().await;
+}
+
+async fn a_host_may_allow_several_at_once(t: Fixture) {
+    t.submit(&[
+        "https://a.example/1",
+        "https://a.example/2",
+        "https://a.example/3",
+    ])
+    .await;
+    let host = id("https://a.example/1").host;
+    t.store.set_host_limits(host, SECOND, 2).await.unwrap();
+    let first = t.claim_one().await;
+    assert_eq!(
+        t.claim(1).await,
+        [],
+        "the delay holds between starts all the same"
+    );
+    t.pass(SECOND);
+    t.claim_one().await;
+    t.pass(SECOND);
+    assert_eq!(t.claim(1).await, [], "two are under way");
+    t.complete(&first, fetched()).await;
+    t.claim_one().await;
+}
+
+async fn several_of_one_host_only_without_a_delay(t: Fixture) {
+    let urls: Vec<_> = (0..5)
+        .flat_map(|n| {
+            [
+                format!("https://a.example/{n}"),
+                format!("https://b.example/{n}"),
+            ]
+        })
+        .collect();
+    t.submit(&urls.iter().map(String::as_str).collect::<Vec<_>>())
+        .await;
+    t.store
+        .set_host_limits(id("https://b.example/0").host, Duration::ZERO, 3)
+        .await
+        .unwrap();
+    let request = ClaimRequest {
+        per_host: 4,
+        ..ClaimRequest::new(WORKER, 10)
+    };
+    let claims = t.store.claim(&request).await.unwrap().claims;
+    let of = |host: &str| {
+        claims
+            .iter()
+            .filter(|claim| claim.url.host() == host)
+            .count()
+    };
+    assert_eq!((of("a.example"), of("b.example")), (1, 3));
+}
+
+async fn urgent_first_and_then_the_longest_waiting(t: Fixture) {
+    t.store
+        .submit(&[urgent("https://a.example/5", 5)])
+        .await
+        .unwrap();
+    t.pass(SECOND);
+    t.store
+        .submit(&[
+            urgent("https://b.example/5", 5),
+            urgent("https://a.example/9", 9),
+        ])
+        .await
+        .unwrap();
+    t.pass(SECOND);
+    t.store
+        .submit(&[urgent("https://c.example/7", 7)])
+        .await
+        .unwrap();
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        order.push(t.claim_one().await.url.as_str().to_owned());
+    }
+    assert_eq!(
+        order,
+        [
+            "https://a.example/9",
+            "https://c.example/7",
+            "https://b.example/5"
+        ]
+    );
+}
+
+async fn a_huge_host_does_not_starve_others(t: Fixture) {
+    let huge: Vec<_> = (0..5000)
+        .map(|n| urgent(&format!("https://huge.example/{n}"), 10))
+        .collect();
+    t.store.submit(&huge).await.unwrap();
+    let others: Vec<_> = (0..50)
+        .map(|n| submission(&format!("https://small-{n}.example/")))
+        .collect();
+    t.store.submit(&others).await.unwrap();
+    let claims = t.claim(51).await;
+    assert_eq!(claims.len(), 51);
+    assert_eq!(
+        claims
+            .iter()
+            .filter(|claim| claim.url.host() == "huge.example")
+            .count(),
+        1
+    );
+}
+
+async fn low_priority_is_not_starved_for_ever(t: Fixture) {
+    t.store
+        .submit(&[
+            urgent("https://low.example/", 1),
+            urgent("https://busy.example/low", 1),
+        ])
+        .await
+        .unwrap();
+    let mut rounds = 0;
+    let mut waiting = HashSet::from([
+        "https://low.example/".to_owned(),
+        "https://busy.example/low".to_owned(),
+    ]);
+    while !waiting.is_empty() {
+        // There is always more that is urgent, also on the same host.
+        let urgent_ones: Vec<_> = (0..2)
+            .map(|n| urgent(&format!("https://busy-{rounds}-{n}.example/"), 10))
+            .chain([urgent(&format!("https://busy.example/{rounds}"), 10)])
+            .collect();
+        t.store.submit(&urgent_ones).await.unwrap();
+        for claim in t.claim(3).await {
+            waiting.remove(claim.url.as_str());
+            t.complete(&claim, fetched()).await;
+        }
+        t.pass(SECOND);
+        rounds += 1;
+        assert!(
+            rounds < 40,
+            "still waiting after {rounds} claims: {waiting:?}"
+        );
+    }
+}
+
+async fn a_lost_lease_comes_back_and_the_old_worker_is_refused(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let lost = t.claim_one().await;
+    t.pass(SECOND * 59);
+    assert_eq!(t.claim(1).await, []);
+    t.pass(SECOND);
+    let found = t.claim_one().await;
+    assert_eq!(found.ticket.attempt, 2);
+    assert!(
+        !t.complete(&lost, fetched()).await,
+        "the stale worker must be refused"
+    );
+    assert_eq!(t.status("https://a.example/x").await, Status::Fetching);
+    assert!(t.complete(&found, fetched()).await);
+    assert!(!t.complete(&found, fetched()).await, "a claim ends once");
+    assert_eq!(
+        t.events("https://a.example/x").await,
+        ["discovered", "lease_expired", "fetched"]
+    );
+    t.assert_books_balance().await;
+}
+
+async fn a_heartbeat_keeps_the_lease(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    t.pass(SECOND * 50);
+    assert_eq!(
+        t.store.heartbeat(&[claim.ticket], MINUTE).await.unwrap(),
+        [true]
+    );
+    t.pass(SECOND * 50);
+    assert_eq!(t.claim(1).await, []);
+    assert!(t.complete(&claim, fetched()).await);
+    assert_eq!(
+        t.store.heartbeat(&[claim.ticket], MINUTE).await.unwrap(),
+        [false]
+    );
+}
+
+async fn a_released_url_comes_back_at_once_and_unharmed(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    assert!(t.complete(&claim, Outcome::Released).await);
+    let row = t
+        .store
+        .url(id("https://a.example/x"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (row.status, row.retry_count, row.fetch_count),
+        (Status::Pending, 0, 0)
+    );
+    t.pass(SECOND);
+    assert_eq!(t.claim_one().await.ticket.attempt, 2);
+    t.assert_books_balance().await;
+}
+
+async fn three_crashes_mean_quarantine(t: Fixture) {
+    t.submit(&["https://a.example/poison", "https://a.example/good"])
+        .await;
+    let request = ClaimRequest::new(WORKER, 1);
+    let mut poisoned = 0;
+    let mut quarantined = 0;
+    for _ in 0..12 {
+        t.pass(MINUTE);
+        let claimed = t.store.claim(&request).await.unwrap();
+        quarantined += claimed.quarantined;
+        for claim in claimed.claims {
+            if claim.url.as_str().ends_with("poison") {
+                poisoned += 1; // the process dies here
+            } else {
+                t.complete(&claim, fetched()).await;
+            }
+        }
+    }
+    assert_eq!((poisoned, quarantined), (3, 1));
+    let row = t
+        .store
+        .url(id("https://a.example/poison"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (row.status, row.reason.as_deref()),
+        (Status::Dead, Some("quarantined"))
+    );
+    assert_eq!(t.status("https://a.example/good").await, Status::Fetched);
+    t.assert_books_balance().await;
+}
+
+async fn a_blocked_host_hands_out_nothing(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let host = id("https://a.example/x").host;
+    t.store
+        .block_host(host, Moment::NEVER, "asked by the operator")
+        .await
+        .unwrap();
+    t.pass(MINUTE * 1000);
+    assert_eq!(t.claim(1).await, []);
+    let state = t.store.host(host).await.unwrap().unwrap();
+    assert_eq!(state.block_reason.as_deref(), Some("asked by the operator"));
+    t.store.unblock_host(host).await.unwrap();
+    t.claim_one().await;
+}
+
+async fn retry_after_blocks_the_host(t: Fixture) {
+    t.submit(&["https://a.example/1", "https://a.example/2"])
+        .await;
+    let claim = t.claim_one().await;
+    let outcome = Outcome::Deferred {
+        reason: "429".to_owned(),
+        retry_in: MINUTE,
+    };
+    let host = HostChange {
+        delay: Some(SECOND * 2),
+        block_for: Some(MINUTE),
+        is_error: true,
+        ..HostChange::default()
+    };
+    t.store
+        .complete(&[Completion {
+            host,
+            ..Completion::new(claim.ticket, outcome)
+        }])
+        .await
+        .unwrap();
+    t.pass(SECOND * 59);
+    assert_eq!(
+        t.claim(1).await,
+        [],
+        "the other URL of the host must wait too"
+    );
+    t.pass(SECOND);
+    let other = t.claim_one().await;
+    assert_eq!(other.host_delay, SECOND * 2);
+    let state = t.store.host(claim.ticket.id.host).await.unwrap().unwrap();
+    assert_eq!((state.errors, state.delay_ms), (1, 2000));
+}
+
+async fn an_idle_claim_says_when_to_come_again(t: Fixture) {
+    let request = ClaimRequest::new(WORKER, 10);
+    assert_eq!(t.store.claim(&request).await.unwrap().next_ready, None);
+    t.submit(&["https://a.example/1", "https://a.example/2"])
+        .await;
+    let claim = t.claim_one().await;
+    t.complete(&claim, fetched()).await;
+    let idle = t.store.claim(&request).await.unwrap();
+    assert_eq!((idle.claims.len(), idle.next_ready), (0, Some(SECOND)));
+}
+
+async fn a_future_retry_does_not_hide_what_is_due(t: Fixture) {
+    t.store
+        .submit(&[
+            urgent("https://a.example/urgent", 10),
+            urgent("https://a.example/plain", 2),
+        ])
+        .await
+        .unwrap();
+    let claim = t.claim_one().await;
+    t.complete(&claim, crate::fixture::failed(MINUTE)).await;
+    t.pass(SECOND);
+    assert_eq!(t.claim_one().await.url.as_str(), "https://a.example/plain");
+}
+
+async fn slow_hosts_rest_longer(t: Fixture) {
+    t.submit(&["https://a.example/1", "https://a.example/2"])
+        .await;
+    let claim = t.claim_one().await;
+    t.pass(SECOND * 5);
+    let host = HostChange {
+        rest: SECOND * 10,
+        ..HostChange::default()
+    };
+    t.store
+        .complete(&[Completion {
+            host,
+            ..Completion::new(claim.ticket, fetched())
+        }])
+        .await
+        .unwrap();
+    t.pass(SECOND * 9);
+    assert_eq!(t.claim(1).await, []);
+    t.pass(SECOND);
+    t.claim_one().await;
+}

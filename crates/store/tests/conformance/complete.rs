@@ -1,0 +1,399 @@
+//! What the end of a claim leaves behind: rows, documents, orders, events.
+
+use std::time::Duration;
+
+use tidings_store::{DeliveryVerdict, NewDocument, Outcome, Status, Verdict};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, target};
+
+on_both_engines!(
+    a_fetch_remembers_validators_and_a_304_keeps_them,
+    failures_count_and_a_success_forgets_them,
+    a_deferred_url_loses_no_retry,
+    the_dead_stay_dead_and_say_why,
+    a_recrawl_comes_back_when_it_is_time,
+    a_redirect_is_remembered_under_both_names,
+    a_redirect_to_a_waiting_url_finishes_both,
+    a_document_grows_revisions_only_when_its_text_changes,
+    the_same_text_elsewhere_is_a_duplicate,
+    every_sink_gets_one_order_and_every_order_a_verdict,
+    a_lost_lease_writes_no_document,
+    the_whole_story_is_told,
+);
+
+fn document(url: &str, text: &str) -> Box<NewDocument> {
+    Box::new(NewDocument {
+        key: target(url).key,
+        source_id: 3,
+        title: format!("On {text}"),
+        content_hash: Some(text.as_bytes().to_vec()),
+        body: format!("{{\"text\":\"{text}\"}}"),
+    })
+}
+
+fn with_document(url: &str, text: &str) -> Outcome {
+    Outcome::Fetched {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: None,
+        content_hash: Some(text.as_bytes().to_vec()),
+        document: Some(document(url, text)),
+        again_in: Some(MINUTE),
+    }
+}
+
+async fn a_fetch_remembers_validators_and_a_304_keeps_them(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    let claim = t.claim_one().await;
+    t.complete(&claim, with_document(url, "one")).await;
+    t.pass(MINUTE);
+    let claim = t.claim_one().await;
+    assert_eq!(
+        (claim.etag.as_deref(), claim.content_hash.as_deref()),
+        (Some("\"1\""), Some(&b"one"[..]))
+    );
+    t.complete(
+        &claim,
+        Outcome::NotModified {
+            again_in: Some(MINUTE),
+        },
+    )
+    .await;
+    let row = t.store.url(id(url)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.fetch_count, row.etag.as_deref()),
+        (Status::Fetched, 2, Some("\"1\""))
+    );
+    assert_eq!(
+        t.store.document(id(url)).await.unwrap().unwrap().revision,
+        1
+    );
+}
+
+async fn failures_count_and_a_success_forgets_them(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    for count in 1..=2 {
+        let claim = t.claim_one().await;
+        t.complete(&claim, failed(MINUTE)).await;
+        let row = t.store.url(id(url)).await.unwrap().unwrap();
+        assert_eq!((row.status, row.retry_count), (Status::Failed, count));
+        assert_eq!(row.last_error.as_deref(), Some("connection reset"));
+        t.pass(MINUTE);
+    }
+    let claim = t.claim_one().await;
+    t.complete(&claim, fetched()).await;
+    let row = t.store.url(id(url)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.retry_count, row.attempts),
+        (Status::Fetched, 0, 3)
+    );
+    t.assert_books_balance().await;
+}
+
+async fn a_deferred_url_loses_no_retry(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    let claim = t.claim_one().await;
+    t.complete(
+        &claim,
+        Outcome::Deferred {
+            reason: "store unavailable".to_owned(),
+            retry_in: MINUTE,
+        },
+    )
+    .await;
+    let row = t.store.url(id(url)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.retry_count, row.reason.as_deref()),
+        (Status::Pending, 0, Some("store unavailable"))
+    );
+    assert_eq!(
+        t.submit(&[url]).await,
+        [Verdict::Known],
+        "it waits on purpose"
+    );
+    t.pass(MINUTE);
+    t.claim_one().await;
+}
+
+async fn the_dead_stay_dead_and_say_why(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    let claim = t.claim_one().await;
+    t.complete(
+        &claim,
+        Outcome::Dead {
+            reason: "not_found".to_owned(),
+            error: Some("404".to_owned()),
+        },
+    )
+    .await;
+    t.pass(MINUTE);
+    assert_eq!(t.claim(1).await, []);
+    let row = t.store.url(id(url)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.reason.as_deref(), row.last_error.as_deref()),
+        (Status::Dead, Some("not_found"), Some("404"))
+    );
+    t.assert_books_balance().await;
+}
+
+async fn a_recrawl_comes_back_when_it_is_time(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    let again = Outcome::Fetched {
+        etag: None,
+        last_modified: None,
+        content_hash: None,
+        document: None,
+        again_in: Some(MINUTE),
+    };
+    t.complete(&claim, again).await;
+    assert_eq!(t.status("https://a.example/x").await, Status::Fetched);
+    t.pass(SECOND * 59);
+    assert_eq!(t.claim(1).await, []);
+    t.pass(SECOND);
+    t.claim_one().await;
+    t.assert_books_balance().await;
+}
+
+async fn a_redirect_is_remembered_under_both_names(t: Fixture) {
+    let (short, long) = ("https://a.example/go/1", "https://b.example/story");
+    t.submit(&[short]).await;
+    let claim = t.claim_one().await;
+    let outcome = Outcome::Redirected {
+        to: Box::new(submission(long)),
+        etag: Some("\"e\"".to_owned()),
+        last_modified: None,
+        content_hash: None,
+        document: Some(document(long, "story")),
+    };
+    assert!(t.complete(&claim, outcome).await);
+    let row = t.store.url(id(short)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.reason.as_deref()),
+        (Status::Dead, Some("redirect"))
+    );
+    let row = t.store.url(id(long)).await.unwrap().unwrap();
+    assert_eq!(
+        (row.status, row.etag.as_deref()),
+        (Status::Fetched, Some("\"e\""))
+    );
+    assert_eq!(
+        t.store.explain(id(short)).await.unwrap().alias_of,
+        Some(id(long))
+    );
+    assert_eq!(
+        t.submit(&[short, long]).await,
+        [Verdict::Known, Verdict::Known]
+    );
+    assert_eq!(
+        t.store.document(id(long)).await.unwrap().unwrap().title,
+        "On story"
+    );
+    assert!(t.store.document(id(short)).await.unwrap().is_none());
+    t.assert_books_balance().await;
+}
+
+async fn a_redirect_to_a_waiting_url_finishes_both(t: Fixture) {
+    let (short, long) = ("https://a.example/go/1", "https://b.example/story");
+    t.submit(&[short]).await;
+    let claim = t.claim_one().await;
+    t.submit(&[long]).await;
+    let outcome = Outcome::Redirected {
+        to: Box::new(submission(long)),
+        etag: None,
+        last_modified: None,
+        content_hash: None,
+        document: None,
+    };
+    t.complete(&claim, outcome).await;
+    t.pass(MINUTE);
+    assert_eq!(t.claim(5).await, [], "neither is fetched again for nothing");
+    assert_eq!(t.status(long).await, Status::Fetched);
+    t.assert_books_balance().await;
+}
+
+async fn a_document_grows_revisions_only_when_its_text_changes(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    for (text, revision) in [("one", 1), ("one", 1), ("two", 2), ("one", 3)] {
+        let claim = t.claim_one().await;
+        t.complete(&claim, with_document(url, text)).await;
+        let found = t.store.document(id(url)).await.unwrap().unwrap();
+        assert_eq!(
+            (found.revision, found.id),
+            (revision, target(url).key),
+            "{text}"
+        );
+        assert!(found.body.contains(text));
+        t.pass(MINUTE);
+    }
+    assert_eq!(t.store.documents_after(None, 10).await.unwrap().len(), 1);
+}
+
+async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
+    t.store.put_sink("search", true, false).await.unwrap();
+    t.store.put_sink("archive", true, true).await.unwrap();
+    for url in ["https://a.example/x", "https://b.example/copy"] {
+        t.submit(&[url]).await;
+        let claim = t.claim_one().await;
+        t.complete(&claim, with_document(url, "wire")).await;
+        t.pass(SECOND);
+    }
+    let copy = t
+        .store
+        .document(id("https://b.example/copy"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(copy.duplicate_of, Some(target("https://a.example/x").key));
+    let waiting: Vec<_> = t
+        .store
+        .outbox()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|state| (state.sink, state.waiting))
+        .collect();
+    assert_eq!(
+        waiting,
+        [("archive".to_owned(), 2), ("search".to_owned(), 1)]
+    );
+}
+
+async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
+    t.store.put_sink("search", true, false).await.unwrap();
+    t.store.put_sink("off", false, false).await.unwrap();
+    let urls = [
+        "https://a.example/1",
+        "https://b.example/2",
+        "https://c.example/3",
+    ];
+    t.submit(&urls).await;
+    for claim in t.claim(3).await {
+        let url = claim.url.as_str().to_owned();
+        t.complete(&claim, with_document(&url, &url)).await;
+    }
+    let orders = t
+        .store
+        .claim_deliveries("search", 10, MINUTE)
+        .await
+        .unwrap();
+    assert_eq!(orders.len(), 3);
+    assert_eq!(
+        t.store
+            .claim_deliveries("search", 10, MINUTE)
+            .await
+            .unwrap(),
+        [],
+        "they are leased"
+    );
+    let find = |url: &str| {
+        orders
+            .iter()
+            .find(|order| order.id == id(url))
+            .unwrap()
+            .clone()
+    };
+    let verdicts = [
+        (find(urls[0]), DeliveryVerdict::Accepted),
+        (
+            find(urls[1]),
+            DeliveryVerdict::Retry {
+                error: "429".to_owned(),
+                after: SECOND,
+            },
+        ),
+        (
+            find(urls[2]),
+            DeliveryVerdict::Dead {
+                reason: "mapping".to_owned(),
+            },
+        ),
+    ];
+    t.store
+        .settle_deliveries("search", &verdicts)
+        .await
+        .unwrap();
+    let state = |states: Vec<tidings_store::OutboxState>| {
+        states
+            .into_iter()
+            .find(|s| s.sink == "search")
+            .map(|s| (s.waiting, s.dead))
+    };
+    assert_eq!(state(t.store.outbox().await.unwrap()), Some((1, 1)));
+    assert_eq!(
+        t.store.dead_letters("search", 10).await.unwrap()[0].reason,
+        "mapping"
+    );
+    t.pass(SECOND);
+    let again = t
+        .store
+        .claim_deliveries("search", 10, MINUTE)
+        .await
+        .unwrap();
+    assert_eq!((again.len(), again[0].attempt), (1, 2));
+    // The verdict of a lost lease must not take the order away.
+    t.pass(MINUTE);
+    let newer = t
+        .store
+        .claim_deliveries("search", 10, MINUTE)
+        .await
+        .unwrap();
+    t.store
+        .settle_deliveries("search", &[(again[0].clone(), DeliveryVerdict::Accepted)])
+        .await
+        .unwrap();
+    assert_eq!(state(t.store.outbox().await.unwrap()), Some((1, 1)));
+    t.store
+        .settle_deliveries("search", &[(newer[0].clone(), DeliveryVerdict::Accepted)])
+        .await
+        .unwrap();
+    assert_eq!(state(t.store.outbox().await.unwrap()), Some((0, 1)));
+}
+
+async fn a_lost_lease_writes_no_document(t: Fixture) {
+    let url = "https://a.example/x";
+    t.store.put_sink("search", true, false).await.unwrap();
+    t.submit(&[url]).await;
+    let lost = t.claim_one().await;
+    t.pass(MINUTE);
+    t.claim_one().await;
+    assert!(!t.complete(&lost, with_document(url, "stale")).await);
+    assert!(t.store.document(id(url)).await.unwrap().is_none());
+    assert_eq!(t.store.outbox().await.unwrap()[0].waiting, 0);
+}
+
+async fn the_whole_story_is_told(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    let claim = t.claim_one().await;
+    t.complete(&claim, failed(SECOND)).await;
+    t.pass(SECOND);
+    let claim = t.claim_one().await;
+    t.complete(&claim, Outcome::Released).await;
+    t.pass(SECOND);
+    let claim = t.claim_one().await;
+    t.complete(&claim, with_document(url, "text")).await;
+    assert_eq!(
+        t.events(url).await,
+        ["discovered", "failed", "released", "fetched"]
+    );
+    let story = t.store.explain(id(url)).await.unwrap();
+    assert_eq!(story.events[1].detail["error"], "connection reset");
+    assert_eq!(story.events[3].detail["attempt"], 3);
+    let all = t.store.events_after(0, 100).await.unwrap();
+    assert_eq!(
+        all.iter()
+            .map(|event| event.kind.as_str())
+            .collect::<Vec<_>>(),
+        ["failed", "released", "fetched"]
+    );
+    t.store.maintain(Duration::ZERO).await.unwrap();
+    t.pass(SECOND);
+    t.store.maintain(Duration::from_millis(1)).await.unwrap();
+    assert_eq!(t.store.events_after(0, 100).await.unwrap().len(), 0);
+    t.assert_books_balance().await;
+}

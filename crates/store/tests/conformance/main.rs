@@ -1,0 +1,32 @@
+//! The contract of the store, behaviour by behaviour. Every test here runs on
+//! SQLite and on a real PostgreSQL; time stands still unless a test moves it.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+/// Makes two tests of each behaviour, one for each engine.
+macro_rules! on_both_engines {
+    ($($behaviour:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour(crate::fixture::Fixture::sqlite().await).await;
+            })+
+        }
+        mod postgres {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::$behaviour(crate::fixture::Fixture::postgres().await).await;
+            })+
+        }
+    };
+}
+
+mod bulk;
+mod claim;
+mod complete;
+mod registry;
+mod schema;
+mod submit;

@@ -1,0 +1,356 @@
+//! Sources, feeds, tasks, runs, tokens, robots and idempotency keys.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tidings_store::{Feed, FetchLogRow, NewSource, PollResult, Replay, Robots, Role, StartedTask};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, id};
+
+on_both_engines!(
+    sources_can_be_added_changed_and_removed,
+    seeds_are_offered_once,
+    a_due_feed_is_polled_by_one_poller,
+    a_late_poller_is_refused,
+    a_feed_without_news_and_a_failed_one_are_different,
+    the_same_task_waits_its_minute,
+    runs_are_kept,
+    tokens_are_known_by_their_hash,
+    robots_are_cached,
+    a_request_with_a_key_is_done_once,
+);
+
+fn source(name: &str) -> NewSource {
+    NewSource {
+        name: name.to_owned(),
+        url: format!("https://{name}.example/"),
+        kind: "feed".to_owned(),
+        priority: 5,
+        config: json!({ "tags": ["a", "b"] }),
+    }
+}
+
+async fn sources_can_be_added_changed_and_removed(t: Fixture) {
+    let added = t.store.add_source(&source("paper")).await.unwrap();
+    assert_eq!(added.config["tags"][1], "b");
+    assert!(added.enabled);
+    let twice = t.store.add_source(&source("paper")).await.unwrap_err();
+    assert!(
+        twice
+            .to_string()
+            .contains("already a source named \"paper\""),
+        "{twice}"
+    );
+    let other = t.store.add_source(&source("other")).await.unwrap();
+    assert!(
+        t.store
+            .update_source(other.source_id, &source("paper"))
+            .await
+            .is_err()
+    );
+    t.store
+        .update_source(
+            added.source_id,
+            &NewSource {
+                priority: 9,
+                ..source("paper")
+            },
+        )
+        .await
+        .unwrap();
+    t.store
+        .set_source_enabled(added.source_id, Some("too loud"))
+        .await
+        .unwrap();
+    let found = t.store.source_named("paper").await.unwrap().unwrap();
+    assert_eq!(
+        (found.priority, found.enabled, found.reason.as_deref()),
+        (9, false, Some("too loud"))
+    );
+    t.store
+        .set_source_enabled(added.source_id, None)
+        .await
+        .unwrap();
+    assert!(
+        t.store
+            .source(added.source_id)
+            .await
+            .unwrap()
+            .unwrap()
+            .enabled
+    );
+    assert_eq!(t.store.sources_after(0, 10).await.unwrap().len(), 2);
+    t.store
+        .add_feed(added.source_id, "feed", "https://paper.example/feed")
+        .await
+        .unwrap();
+    t.store.remove_source(added.source_id).await.unwrap();
+    assert!(t.store.source(added.source_id).await.unwrap().is_none());
+    assert_eq!(t.store.feeds_after(0, 10).await.unwrap().len(), 0);
+    assert!(t.store.remove_source(added.source_id).await.is_err());
+}
+
+async fn seeds_are_offered_once(t: Fixture) {
+    assert!(
+        t.store
+            .remember_seed("https://a.example/feed")
+            .await
+            .unwrap()
+    );
+    assert!(
+        !t.store
+            .remember_seed("https://a.example/feed")
+            .await
+            .unwrap()
+    );
+}
+
+fn result(feed: &Feed, outcome: &str, next: Duration, now: tidings_store::Moment) -> PollResult {
+    PollResult {
+        feed: feed.clone(),
+        next_poll_in: next,
+        log: FetchLogRow {
+            started_at: now,
+            elapsed_ms: 12,
+            outcome: outcome.to_owned(),
+            items_seen: 20,
+            items_new: 2,
+            error_class: None,
+            error_message: None,
+            bytes: 1000,
+        },
+    }
+}
+
+async fn a_due_feed_is_polled_by_one_poller(t: Fixture) {
+    for n in 0..10 {
+        t.store
+            .add_feed(1, "feed", &format!("https://h{n}.example/feed"))
+            .await
+            .unwrap();
+    }
+    let again = t
+        .store
+        .add_feed(1, "feed", "https://h0.example/feed")
+        .await
+        .unwrap();
+    assert_eq!(again.url, "https://h0.example/feed");
+    let other = t.reopen().await;
+    let (one, two) = tokio::join!(t.store.claim_feeds(6, MINUTE), other.claim_feeds(6, MINUTE));
+    let mut ids: Vec<_> = one
+        .unwrap()
+        .into_iter()
+        .chain(two.unwrap())
+        .map(|claim| claim.feed.feed_id)
+        .collect();
+    let claimed = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), claimed, "no feed twice");
+    let rest = t.store.claim_feeds(20, MINUTE).await.unwrap().len();
+    assert_eq!(claimed + rest, 10);
+    assert_eq!(t.store.claim_feeds(20, MINUTE).await.unwrap().len(), 0);
+}
+
+async fn a_late_poller_is_refused(t: Fixture) {
+    t.store
+        .add_feed(1, "feed", "https://a.example/feed")
+        .await
+        .unwrap();
+    let late = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
+    t.pass(MINUTE);
+    let now = t.store.now().await.unwrap();
+    let prompt = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
+    assert!(
+        !t.store
+            .complete_poll(&late, &result(&late.feed, "ok", MINUTE, now))
+            .await
+            .unwrap()
+    );
+    assert!(
+        t.store
+            .complete_poll(&prompt, &result(&prompt.feed, "ok", MINUTE, now))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        t.store
+            .fetch_log(prompt.feed.feed_id, 10)
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    t.pass(SECOND * 59);
+    assert_eq!(t.store.claim_feeds(1, MINUTE).await.unwrap().len(), 0);
+    t.pass(SECOND);
+    assert_eq!(t.store.claim_feeds(1, MINUTE).await.unwrap().len(), 1);
+}
+
+async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
+    t.store
+        .add_feed(1, "feed", "https://a.example/feed")
+        .await
+        .unwrap();
+    let claim = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
+    let now = t.store.now().await.unwrap();
+    let mut failed = result(&claim.feed, "failed", MINUTE, now);
+    failed.feed.consecutive_errors = 1;
+    failed.feed.last_error = Some("é".repeat(900));
+    failed.log.error_message = Some("é".repeat(900));
+    failed.log.error_class = Some("network".to_owned());
+    t.store.complete_poll(&claim, &failed).await.unwrap();
+    let line = t
+        .store
+        .fetch_log(claim.feed.feed_id, 1)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        (line.outcome.as_str(), line.error_class.as_deref()),
+        ("failed", Some("network"))
+    );
+    assert_eq!(line.error_message.unwrap().chars().count(), 500);
+    let feed = t.store.feed(claim.feed.feed_id).await.unwrap().unwrap();
+    assert_eq!(
+        (feed.consecutive_errors, feed.last_polled_at),
+        (1, Some(now))
+    );
+
+    t.pass(MINUTE);
+    let claim = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
+    let mut gone = result(
+        &claim.feed,
+        "not_modified",
+        MINUTE,
+        t.store.now().await.unwrap(),
+    );
+    gone.feed.paused_reason = Some("410 Gone".to_owned());
+    t.store.complete_poll(&claim, &gone).await.unwrap();
+    t.pass(MINUTE * 60);
+    assert_eq!(
+        t.store.claim_feeds(1, MINUTE).await.unwrap().len(),
+        0,
+        "paused, with a reason"
+    );
+    assert_eq!(
+        t.store
+            .fetch_log(claim.feed.feed_id, 9)
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(t.store.forget_fetch_log(MINUTE * 60).await.unwrap(), 1);
+}
+
+async fn the_same_task_waits_its_minute(t: Fixture) {
+    let other = t.reopen().await;
+    let (one, two) = tokio::join!(
+        t.store.start_task("fire", "source:1", MINUTE),
+        other.start_task("fire", "source:1", MINUTE)
+    );
+    let started = [one.unwrap(), two.unwrap()];
+    let count = started
+        .iter()
+        .filter(|task| matches!(task, StartedTask::Started(_)))
+        .count();
+    assert_eq!(count, 1, "{started:?}");
+    let StartedTask::Started(other) = t
+        .store
+        .start_task("fire", "source:2", MINUTE)
+        .await
+        .unwrap()
+    else {
+        panic!("another source may be fired");
+    };
+    t.store
+        .finish_task(other.task_id, Err("no feed"))
+        .await
+        .unwrap();
+    let task = t.store.task(other.task_id).await.unwrap().unwrap();
+    assert_eq!(
+        (task.status.as_str(), task.detail.as_str()),
+        ("error", "no feed")
+    );
+    t.pass(MINUTE);
+    assert!(matches!(
+        t.store
+            .start_task("fire", "source:1", MINUTE)
+            .await
+            .unwrap(),
+        StartedTask::Started(_)
+    ));
+    assert_eq!(t.store.forget_tasks(SECOND).await.unwrap(), 2);
+}
+
+async fn runs_are_kept(t: Fixture) {
+    let run = t.store.start_run().await.unwrap();
+    t.pass(SECOND);
+    t.store.finish_run(run, "{\"new\":3}").await.unwrap();
+    let runs = t.store.runs(5).await.unwrap();
+    assert_eq!((runs.len(), runs[0].metrics.as_str()), (1, "{\"new\":3}"));
+    assert!(runs[0].finished_at > Some(runs[0].started_at));
+}
+
+async fn tokens_are_known_by_their_hash(t: Fixture) {
+    let token = t
+        .store
+        .add_token("ci", Role::Operator, "s3cret")
+        .await
+        .unwrap();
+    assert!(t.store.use_token("wrong").await.unwrap().is_none());
+    let found = t.store.use_token("s3cret").await.unwrap().unwrap();
+    assert_eq!(
+        (found.token_id, found.role, found.last_used_at.is_some()),
+        (token, Role::Operator, true)
+    );
+    t.store.revoke_token(token).await.unwrap();
+    assert!(t.store.use_token("s3cret").await.unwrap().is_none());
+    assert!(t.store.revoke_token(token).await.is_err());
+    assert_eq!(t.store.tokens().await.unwrap().len(), 1);
+}
+
+async fn robots_are_cached(t: Fixture) {
+    t.submit(&["https://a.example/"]).await;
+    let host = id("https://a.example/").host;
+    assert_eq!(t.store.robots(host).await.unwrap(), None);
+    let now = t.store.now().await.unwrap();
+    for body in ["User-agent: *\nDisallow: /", "changed\0"] {
+        let robots = Robots {
+            status: 200,
+            body: body.to_owned(),
+            fetched_at: now,
+            expires_at: now.plus(MINUTE),
+        };
+        t.store.put_robots(host, &robots).await.unwrap();
+        assert_eq!(
+            t.store.robots(host).await.unwrap().unwrap().body,
+            body.replace('\0', "")
+        );
+    }
+}
+
+async fn a_request_with_a_key_is_done_once(t: Fixture) {
+    assert_eq!(
+        t.store.begin_idempotent("k1", b"body").await.unwrap(),
+        Replay::First
+    );
+    assert_eq!(
+        t.store.begin_idempotent("k1", b"body").await.unwrap(),
+        Replay::First,
+        "the first never finished"
+    );
+    t.store.finish_idempotent("k1", "[\"new\"]").await.unwrap();
+    assert_eq!(
+        t.store.begin_idempotent("k1", b"body").await.unwrap(),
+        Replay::Done("[\"new\"]".to_owned())
+    );
+    let error = t.store.begin_idempotent("k1", b"other").await.unwrap_err();
+    assert!(
+        error.to_string().contains("used for another request"),
+        "{error}"
+    );
+    t.pass(MINUTE);
+    assert_eq!(t.store.forget_idempotent(SECOND).await.unwrap(), 1);
+}

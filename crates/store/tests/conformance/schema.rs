@@ -1,0 +1,50 @@
+//! Opening, upgrading, downgrading, refusing.
+
+use tidings_store::{SCHEMA_VERSION, Store, StoreError};
+
+use crate::fixture::Fixture;
+
+on_both_engines!(
+    many_processes_may_open_at_once,
+    the_schema_goes_down_and_up_again,
+    a_newer_schema_is_refused_politely,
+);
+
+async fn many_processes_may_open_at_once(t: Fixture) {
+    Store::open(&t.address, &t.options().at_schema_version(0))
+        .await
+        .unwrap();
+    let opening: Vec<_> = (0..8)
+        .map(|_| {
+            let (address, options) = (t.address.clone(), t.options());
+            tokio::spawn(async move { Store::open(&address, &options).await.map(drop) })
+        })
+        .collect();
+    for open in opening {
+        open.await.unwrap().unwrap();
+    }
+}
+
+async fn the_schema_goes_down_and_up_again(t: Fixture) {
+    t.submit(&["https://a.example/"]).await;
+    let down = Store::open(&t.address, &t.options().at_schema_version(0))
+        .await
+        .unwrap();
+    assert!(
+        matches!(down.stats().await, Err(StoreError::Failed { .. })),
+        "the tables are gone"
+    );
+    let up = t.reopen().await;
+    assert_eq!(up.stats().await.unwrap().by_status["pending"], 0);
+}
+
+async fn a_newer_schema_is_refused_politely(t: Fixture) {
+    let newer = SCHEMA_VERSION + 1;
+    t.store.pretend_schema_version(newer).await.unwrap();
+    let error = Store::open(&t.address, &t.options()).await.unwrap_err();
+    assert!(
+        matches!(error, StoreError::TooNew { found, .. } if found == newer),
+        "{error}"
+    );
+    assert!(error.to_string().contains("upgrade tidings"), "{error}");
+}

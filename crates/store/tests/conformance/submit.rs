@@ -1,0 +1,198 @@
+//! What happens to URLs when they are submitted.
+
+use tidings_store::{Moment, Origin, Status, Submission, Verdict};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, urgent};
+
+on_both_engines!(
+    each_url_gets_its_verdict_in_order,
+    the_same_url_twice_in_a_batch_is_one_row,
+    more_than_one_statement_keeps_the_order,
+    a_waiting_url_can_become_more_urgent,
+    a_retry_keeps_its_backoff,
+    what_is_done_is_known,
+    not_before_is_kept,
+    an_earlier_time_counts_only_for_the_first_fetch,
+    what_the_feed_said_travels_along,
+    control_characters_are_no_trouble,
+    submissions_survive_a_restart,
+);
+
+async fn each_url_gets_its_verdict_in_order(t: Fixture) {
+    let first = t
+        .submit(&["https://b.example/1", "https://a.example/1"])
+        .await;
+    assert_eq!(first, [Verdict::New, Verdict::New]);
+    let second = t
+        .submit(&[
+            "https://a.example/2",
+            "https://b.example/1",
+            "https://c.example/",
+        ])
+        .await;
+    assert_eq!(second, [Verdict::New, Verdict::Known, Verdict::New]);
+    t.assert_books_balance().await;
+}
+
+async fn the_same_url_twice_in_a_batch_is_one_row(t: Fixture) {
+    let verdicts = t
+        .submit(&[
+            "https://a.example/x",
+            "http://a.example/x?utm_source=y",
+            "https://a.example/y",
+        ])
+        .await;
+    assert_eq!(verdicts, [Verdict::New, Verdict::Known, Verdict::New]);
+    assert_eq!(t.store.stats().await.unwrap().by_status["pending"], 2);
+}
+
+async fn more_than_one_statement_keeps_the_order(t: Fixture) {
+    let urls: Vec<String> = (0..2500)
+        .map(|n| format!("https://h{}.example/{n}", n % 40))
+        .collect();
+    let half: Vec<_> = urls.iter().step_by(2).map(|url| submission(url)).collect();
+    t.store.submit(&half).await.unwrap();
+    let all: Vec<_> = urls.iter().map(|url| submission(url)).collect();
+    let verdicts = t.store.submit(&all).await.unwrap();
+    for (n, verdict) in verdicts.iter().enumerate() {
+        let expected = if n % 2 == 0 {
+            Verdict::Known
+        } else {
+            Verdict::New
+        };
+        assert_eq!(*verdict, expected, "{n}");
+    }
+    t.assert_books_balance().await;
+}
+
+async fn a_waiting_url_can_become_more_urgent(t: Fixture) {
+    t.store
+        .submit(&[
+            urgent("https://a.example/low", 3),
+            urgent("https://a.example/high", 5),
+        ])
+        .await
+        .unwrap();
+    let verdicts = t
+        .store
+        .submit(&[
+            urgent("https://a.example/low", 9),
+            urgent("https://a.example/high", 4),
+        ])
+        .await
+        .unwrap();
+    assert_eq!(verdicts, [Verdict::Raised, Verdict::Known]);
+    assert_eq!(t.claim_one().await.url.as_str(), "https://a.example/low");
+    assert!(
+        t.events("https://a.example/low")
+            .await
+            .contains(&"raised".to_owned())
+    );
+}
+
+async fn a_retry_keeps_its_backoff(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    assert!(t.complete(&claim, failed(MINUTE)).await);
+    let verdicts = t
+        .store
+        .submit(&[urgent("https://a.example/x", 10)])
+        .await
+        .unwrap();
+    assert_eq!(verdicts, [Verdict::Known]);
+    t.pass(SECOND * 59);
+    assert_eq!(t.claim(1).await, []);
+    t.pass(SECOND);
+    assert_eq!(t.claim_one().await.retry_count, 1);
+}
+
+async fn what_is_done_is_known(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let claim = t.claim_one().await;
+    t.complete(&claim, fetched()).await;
+    assert_eq!(t.submit(&["https://a.example/x"]).await, [Verdict::Known]);
+    t.pass(MINUTE);
+    assert_eq!(t.claim(1).await, []);
+    assert_eq!(t.status("https://a.example/x").await, Status::Fetched);
+}
+
+async fn not_before_is_kept(t: Fixture) {
+    let now = t.store.now().await.unwrap();
+    let later = Submission {
+        not_before: Some(now.plus(MINUTE)),
+        ..submission("https://a.example/later")
+    };
+    t.store.submit(&[later]).await.unwrap();
+    assert_eq!(t.claim(1).await, []);
+    t.submit(&["https://a.example/now"]).await;
+    assert_eq!(t.claim_one().await.url.as_str(), "https://a.example/now");
+}
+
+async fn an_earlier_time_counts_only_for_the_first_fetch(t: Fixture) {
+    let later = Submission {
+        not_before: Some(Moment(i64::MAX / 2)),
+        ..submission("https://a.example/x")
+    };
+    t.store.submit(&[later]).await.unwrap();
+    assert_eq!(t.submit(&["https://a.example/x"]).await, [Verdict::Raised]);
+    t.claim_one().await;
+}
+
+async fn what_the_feed_said_travels_along(t: Fixture) {
+    let full = Submission {
+        source_id: 42,
+        origin: Origin::Feed,
+        priority: 99,
+        depth: 3,
+        parent_url: Some("https://a.example/feed".to_owned()),
+        item: Some("{\"title\":\"Hé\"}".to_owned()),
+        ..submission("https://a.example/x")
+    };
+    t.store.submit(&[full]).await.unwrap();
+    let row = t
+        .store
+        .url(id("https://a.example/x"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (row.source_id, row.origin, row.priority, row.depth),
+        (42, Origin::Feed, 10, 3)
+    );
+    assert_eq!(row.parent_url.as_deref(), Some("https://a.example/feed"));
+    let claim = t.claim_one().await;
+    assert_eq!(claim.item.as_deref(), Some("{\"title\":\"Hé\"}"));
+    assert_eq!(
+        (claim.source_id, claim.origin, claim.depth),
+        (42, Origin::Feed, 3)
+    );
+    assert_eq!(claim.key, row.url_key);
+}
+
+async fn control_characters_are_no_trouble(t: Fixture) {
+    let odd = Submission {
+        parent_url: Some("a\0b".to_owned()),
+        item: Some("{\"title\":\"\u{1}\0\u{feff}\"}".to_owned()),
+        ..submission("https://a.example/%00")
+    };
+    assert_eq!(t.store.submit(&[odd]).await.unwrap(), [Verdict::New]);
+    let claim = t.claim_one().await;
+    let outcome = tidings_store::Outcome::Dead {
+        reason: "x\0y".to_owned(),
+        error: Some("\0".to_owned()),
+    };
+    assert!(t.complete(&claim, outcome).await);
+}
+
+async fn submissions_survive_a_restart(t: Fixture) {
+    t.submit(&["https://a.example/x"]).await;
+    let again = t.reopen().await;
+    assert!(
+        again
+            .url(id("https://a.example/x"))
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert_eq!(again.stats().await.unwrap().by_status["pending"], 1);
+}
