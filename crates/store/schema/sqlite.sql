@@ -49,16 +49,16 @@ CREATE TABLE urls (
 
 CREATE TABLE queue (
     host_id  INTEGER NOT NULL,
+    url_id   BLOB NOT NULL,
     priority INTEGER NOT NULL,
     due_at   INTEGER NOT NULL,
-    url_id   BLOB NOT NULL,
     owner    INTEGER,
     attempt  INTEGER NOT NULL,
     crashes  INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (host_id, priority, due_at, url_id)
+    PRIMARY KEY (host_id, url_id)
 ) WITHOUT ROWID;
--- complete and submit: the row of one URL
-CREATE INDEX queue_url ON queue (host_id, url_id);
+-- the best URL of a host: one probe for each priority that it has
+CREATE INDEX queue_head ON queue (host_id, priority, due_at);
 
 CREATE TABLE events (
     event_id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -168,14 +168,27 @@ impl ClaimRequest {
 }
 
 /// The answer to a claim.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Claimed {
+    /// When the leases began, by the clock of the database.
+    pub at: Moment,
     pub claims: Vec<Claim>,
     /// How long to wait when there was less than asked for; `None` when
     /// nothing at all is scheduled.
     pub next_ready: Option<Duration>,
     /// URLs that were found poisonous and put aside instead.
     pub quarantined: u32,
+}
+
+impl Claimed {
+    pub(crate) fn none(now: i64) -> Self {
+        Self {
+            at: Moment(now),
+            claims: Vec::new(),
+            next_ready: None,
+            quarantined: 0,
+        }
+    }
 }
 
 /// The right to fetch one URL, until the lease ends.

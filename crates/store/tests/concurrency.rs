@@ -62,7 +62,7 @@ async fn work(store: Store, owner: i64, fetch: Duration, fetches: Fetches) {
         match claimed.next_ready {
             None if claimed.claims.is_empty() => return,
             Some(wait) if claimed.claims.is_empty() => {
-                tokio::time::sleep(wait.min(Duration::from_millis(50))).await
+                tokio::time::sleep(wait.min(Duration::from_millis(50))).await;
             }
             _ => {}
         }
@@ -479,7 +479,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     while let Some(task) = tasks.join_next().await {
         task.unwrap();
     }
-    let acknowledged = acknowledged.lock().unwrap();
+    let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
     assert_eq!(acknowledged.len(), 4 * 40 * 300);
     let mut stored = HashSet::new();
     let mut after = None;

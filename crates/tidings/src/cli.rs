@@ -14,7 +14,8 @@ use crate::commands;
     disable_help_subcommand = true,
     after_help = "Examples:
   tidings run --demo              see it work on a simulated web, offline
-  tidings url https://example.com/a?utm_source=x
+  tidings frontier add https://example.com/story
+  tidings explain https://example.com/story
   tidings config                  every setting, and where its value comes from
 
 Exit codes:
@@ -42,6 +43,14 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE", env = "TIDINGS_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
+    /// Where everything is kept: sqlite:FILE or postgres://USER@HOST/DATABASE
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub(crate) store: Option<String>,
+
+    /// Folder of the embedded store
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) data_dir: Option<String>,
+
     /// Which messages to log: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
@@ -58,8 +67,12 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(commands::run::RunArgs),
+    Frontier(commands::frontier::FrontierArgs),
+    Explain(commands::explain::ExplainArgs),
+    MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Sim(commands::sim::SimArgs),
     Url(commands::url::UrlArgs),
+    Bench(commands::bench::BenchArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),
 }

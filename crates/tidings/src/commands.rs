@@ -1,7 +1,11 @@
 //! One file for each command of the command line.
 
+pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod explain;
+pub(crate) mod frontier;
+pub(crate) mod migrate_store;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod url;

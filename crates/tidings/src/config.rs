@@ -3,6 +3,8 @@
 
 mod settings;
 
+use std::path::PathBuf;
+
 use tracing::Level;
 
 pub(crate) use settings::{ConfigError, Origin, Settings};
@@ -12,6 +14,8 @@ use crate::cli::Cli;
 /// Everything that can be configured.
 #[derive(Debug)]
 pub(crate) struct Config {
+    store: String,
+    data_dir: PathBuf,
     pub(crate) log: LogConfig,
     pub(crate) demo: DemoConfig,
 }
@@ -48,8 +52,18 @@ impl Config {
         Ok((Self::from_settings(&settings), settings))
     }
 
+    /// The configured store, or the embedded one in the data folder.
+    pub(crate) fn store_address(&self) -> String {
+        if self.store.is_empty() {
+            return format!("sqlite:{}", self.data_dir.join("tidings.db").display());
+        }
+        self.store.clone()
+    }
+
     fn from_settings(settings: &Settings) -> Self {
         Self {
+            store: settings.text("store").to_owned(),
+            data_dir: PathBuf::from(settings.text("data_dir")),
             log: LogConfig {
                 level: settings.get("log.level"),
                 format: match settings.text("log.format") {

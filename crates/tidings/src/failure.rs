@@ -10,6 +10,8 @@ use crate::config::ConfigError;
 pub(crate) enum Failure {
     /// The configuration can't be used: exit code 78 (`EX_CONFIG`).
     Config(ConfigError),
+    /// What is configured can't be used by this program: exit code 78 too.
+    Unusable(anyhow::Error),
     /// The command could not do its work: exit code 1.
     Command(anyhow::Error),
     /// The reason was printed with the results already: exit code 1.
@@ -25,15 +27,24 @@ impl Failure {
                 eprintln!("error: {error}");
                 ExitCode::from(78)
             }
+            Self::Unusable(error) => {
+                print(&error);
+                ExitCode::from(78)
+            }
             Self::Command(error) => {
-                eprintln!("error: {error}");
-                for cause in error.chain().skip(1) {
-                    eprintln!("  because: {cause}");
-                }
+                print(&error);
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
         }
+    }
+}
+
+#[allow(clippy::print_stderr)]
+fn print(error: &anyhow::Error) {
+    eprintln!("error: {error}");
+    for cause in error.chain().skip(1) {
+        eprintln!("  because: {cause}");
     }
 }
 

@@ -8,7 +8,9 @@ mod config;
 mod failure;
 mod logging;
 mod output;
+mod progress;
 mod shutdown;
+mod stores;
 
 use std::process::ExitCode;
 
@@ -35,7 +37,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
     logging::start(&config.log);
     match cli.command {
         Command::Completions(_) => unreachable!("handled before the configuration is read"),
+        Command::Bench(args) => commands::bench::run(&args, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
+        Command::Explain(args) => commands::explain::run(&args, &config, json),
+        Command::Frontier(args) => commands::frontier::run(&args, &config, json),
+        Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
         Command::Run(args) => commands::run::run(&args, &config, json),
         Command::Sim(args) => commands::sim::run(&args, &config),
         Command::Url(args) => commands::url::run(&args, json),

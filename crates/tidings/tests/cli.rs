@@ -14,7 +14,15 @@ use tidings::{Run, tidings};
 fn help_shows_every_command_with_examples() {
     let help = tidings(&["--help"]);
     insta::assert_snapshot!(help.stdout);
-    for command in ["run", "sim", "url", "config", "completions"] {
+    for command in [
+        "run",
+        "explain",
+        "migrate-store",
+        "sim",
+        "url",
+        "config",
+        "completions",
+    ] {
         let help = tidings(&[command, "--help"]);
         assert_eq!(help.code, 0);
         assert!(help.stdout.contains("Examples:"), "{command}");
@@ -41,16 +49,18 @@ fn config_tells_each_value_and_its_origin() {
         .env("LOG_FORMAT", "json")
         .run();
     insta::assert_snapshot!(run.stdout, @"
-    SETTING        VALUE  FROM
-    log.level      warn   tidings.toml            which messages are logged
-    log.format     json   environment LOG_FORMAT  one line of text or of JSON an event
-    demo.sites     3      flag --set              sites of the simulated web
-    demo.articles  100    default                 articles that each of them starts with
-    demo.seed      7      default                 the seed that everything simulated follows from
+    SETTING        VALUE         FROM
+    store                        default                 where everything is kept; empty: tidings.db in the data folder
+    data_dir       tidings-data  default                 folder of the embedded store
+    log.level      warn          tidings.toml            which messages are logged
+    log.format     json          environment LOG_FORMAT  one line of text or of JSON an event
+    demo.sites     3             flag --set              sites of the simulated web
+    demo.articles  100           default                 articles that each of them starts with
+    demo.seed      7             default                 the seed that everything simulated follows from
     ");
     let json = Run::new(&["config", "--json"]).run();
     let rows: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!(rows[0]["key"], "log.level");
+    assert_eq!(rows[0]["key"], "store");
     assert_eq!(rows[0]["origin"], "default");
 }
 

@@ -88,7 +88,7 @@ pub(super) async fn claim(
         .iter()
         .map(ready_host)
         .collect();
-    let mut claimed = Claimed::default();
+    let mut claimed = Claimed::none(now);
     if !hosts.is_empty() {
         take(connection, request, &hosts, turn, now, &mut claimed).await?;
     }

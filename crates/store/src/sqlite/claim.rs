@@ -27,7 +27,7 @@ pub(super) fn claim(
     turn: Turn,
     now: i64,
 ) -> rusqlite::Result<Claimed> {
-    let mut claimed = Claimed::default();
+    let mut claimed = Claimed::none(now);
     let mut moves = Moves::default();
     let lease_until = now.saturating_add(millis(request.lease));
     let hosts = ready_hosts(
@@ -189,19 +189,9 @@ fn take_best(
         }
         connection
             .prepare_cached(
-                "UPDATE queue SET due_at = ?5, owner = ?6, attempt = ?7, crashes = ?8
-                 WHERE host_id = ?1 AND priority = ?2 AND due_at = ?3 AND url_id = ?4",
+                "UPDATE queue SET due_at = ?3, owner = ?4, attempt = ?5, crashes = ?6 WHERE host_id = ?1 AND url_id = ?2",
             )?
-            .execute(params![
-                host.id,
-                best.priority,
-                best.due,
-                best.url,
-                lease_until,
-                request.owner,
-                best.attempt + 1,
-                crashes
-            ])?;
+            .execute(params![host.id, best.url, lease_until, request.owner, best.attempt + 1, crashes])?;
         let ticket = Ticket {
             id,
             attempt: best.attempt + 1,

@@ -37,9 +37,9 @@ pub(super) fn settle(
         if !held {
             continue;
         }
-        let (source_id, origin, before) = update_url(connection, settlement, now)?;
+        let (source_id, origin, status) = update_url(connection, settlement, now)?;
         moves.add(source_id, origin, Status::Fetching, -1);
-        moves.add(source_id, origin, settlement.status.unwrap_or(before), 1);
+        moves.add(source_id, origin, status, 1);
         add_event(connection, id, now, settlement.event, &settlement.detail)?;
         let host = hosts.entry(id.host.0).or_default();
         host.ended += 1;
@@ -82,46 +82,43 @@ fn leave_queue(
     Ok(held > 0)
 }
 
+/// Updates the URL; its source, its origin, and the status that it has now.
 fn update_url(
     connection: &Connection,
     settlement: &Settlement,
     now: i64,
 ) -> rusqlite::Result<(i64, i16, Status)> {
     let id = settlement.ticket.id;
-    let (counts, resets) = (
-        settlement.retries == Retries::Count,
-        settlement.retries == Retries::Reset,
-    );
-    let (source_id, origin, status): (i64, i16, i16) = connection
-        .prepare_cached(
-            "SELECT source_id, origin, status FROM urls WHERE host_id = ?1 AND url_id = ?2",
-        )?
-        .query_row(params![id.host.0, id.url.0], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?;
+    let fetched = settlement.fetched.as_ref();
     connection
         .prepare_cached(
             "UPDATE urls SET status = coalesce(?3, status), reason = ?4, last_error = coalesce(?5, last_error), attempts = ?6,
                     fetch_count = fetch_count + ?7, last_fetched_at = CASE WHEN ?7 THEN ?8 ELSE last_fetched_at END,
-                    retry_count = CASE WHEN ?9 THEN 0 ELSE retry_count + ?10 END, updated_at = ?8
-             WHERE host_id = ?1 AND url_id = ?2",
+                    retry_count = CASE WHEN ?9 THEN 0 ELSE retry_count + ?10 END, updated_at = ?8,
+                    etag = CASE WHEN ?11 THEN ?12 ELSE etag END,
+                    last_modified = CASE WHEN ?11 THEN ?13 ELSE last_modified END,
+                    content_hash = CASE WHEN ?11 THEN ?14 ELSE content_hash END
+             WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin, status",
         )?
-        .execute(params![
-            id.host.0,
-            id.url.0,
-            settlement.status.map(Status::code),
-            settlement.reason,
-            settlement.error,
-            settlement.ticket.attempt,
-            settlement.was_fetched,
-            now,
-            resets,
-            counts,
-        ])?;
-    if let Some(fetched) = &settlement.fetched {
-        remember(connection, id, fetched)?;
-    }
-    Ok((source_id, origin, stored_status(status)))
+        .query_row(
+            params![
+                id.host.0,
+                id.url.0,
+                settlement.status.map(Status::code),
+                settlement.reason,
+                settlement.error,
+                settlement.ticket.attempt,
+                settlement.was_fetched,
+                now,
+                settlement.retries == Retries::Reset,
+                settlement.retries == Retries::Count,
+                fetched.is_some(),
+                fetched.and_then(|fetched| fetched.etag.as_deref()),
+                fetched.and_then(|fetched| fetched.last_modified.as_deref()),
+                fetched.and_then(|fetched| fetched.content_hash.as_deref()),
+            ],
+            |row| Ok((row.get(0)?, row.get(1)?, stored_status(row.get(2)?))),
+        )
 }
 
 fn remember(connection: &Connection, id: FrontierId, fetched: &Fetched) -> rusqlite::Result<()> {

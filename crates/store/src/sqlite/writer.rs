@@ -23,19 +23,46 @@ pub(super) enum Durability {
     Full,
 }
 
-/// Runs the job, unless there is no transaction to run it in, and says how to
-/// answer once the commit is known.
-type Work = Box<dyn FnOnce(Option<&Connection>) -> Reply + Send>;
-type Reply = Box<dyn FnOnce(Option<&rusqlite::Error>) + Send>;
+/// Work for the writer. It may be run again after its transaction was taken
+/// back, and is answered once, when the fate of the last one is known.
+trait Job: Send {
+    fn durability(&self) -> Durability;
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
+    fn answer(self: Box<Self>, error: Option<&rusqlite::Error>);
+}
 
-struct Job {
+struct Work<T, F> {
     durability: Durability,
-    work: Work,
+    work: F,
+    result: Option<T>,
+    waiting: oneshot::Sender<Result<T>>,
+    place: Arc<str>,
+}
+
+impl<T: Send, F: Fn(&Connection) -> rusqlite::Result<T> + Send> Job for Work<T, F> {
+    fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.result = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn answer(self: Box<Self>, error: Option<&rusqlite::Error>) {
+        let result = match (error, self.result) {
+            (Some(error), _) => Err(translate(&self.place, error)),
+            (None, Some(result)) => Ok(result),
+            (None, None) => unreachable!("a job without an error has a result"),
+        };
+        // An error here means that the caller was dropped meanwhile.
+        let _ = self.waiting.send(result);
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    jobs: Sender<Job>,
+    jobs: Sender<Box<dyn Job>>,
     place: Arc<str>,
 }
 
@@ -53,87 +80,55 @@ impl Writer {
     pub(super) async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (answer, answered) = oneshot::channel();
+        let (waiting, answered) = oneshot::channel();
         let place = Arc::clone(&self.place);
-        let work: Work = Box::new(move |connection| {
-            let result = connection.map(|connection| in_savepoint(connection, work));
-            Box::new(move |group_error| {
-                let result = match (group_error, result) {
-                    (Some(error), _) => Err(translate(&place, error)),
-                    (None, Some(result)) => result.map_err(|error| translate(&place, &error)),
-                    (None, None) => unreachable!("a job is skipped only when its group has failed"),
-                };
-                // An error here means that the caller was dropped meanwhile.
-                let _ = answer.send(result);
-            })
-        });
+        let job = Work {
+            durability,
+            work,
+            result: None,
+            waiting,
+            place,
+        };
         let closed = || StoreError::Unavailable {
             place: self.place.to_string(),
             why: "its writer has ended".to_owned(),
         };
-        self.jobs
-            .send(Job { durability, work })
-            .map_err(|_| closed())?;
+        self.jobs.send(Box::new(job)).map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 }
 
-fn in_savepoint<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
-    connection.prepare_cached("SAVEPOINT job")?.execute([])?;
-    let result = work(connection);
-    if result.is_err() {
-        connection.prepare_cached("ROLLBACK TO job")?.execute([])?;
-    }
-    connection.prepare_cached("RELEASE job")?.execute([])?;
-    result
-}
-
-fn write_groups(connection: &Connection, jobs: &Receiver<Job>) {
+fn write_groups(connection: &Connection, jobs: &Receiver<Box<dyn Job>>) {
     let mut level = Durability::Process;
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         group.extend(jobs.try_iter().take(GROUP - 1));
-        let wanted = group
-            .iter()
-            .map(|job| job.durability)
-            .max()
-            .unwrap_or(level);
-        let mut replies = Vec::with_capacity(group.len());
-        let committed = commit(connection, &mut level, wanted, group, &mut replies);
-        for reply in replies {
-            reply(committed.as_ref().err());
+        if group.len() > 1 && transact(connection, &mut level, &mut group).is_ok() {
+            group.into_iter().for_each(|job| job.answer(None));
+            continue;
+        }
+        // Alone, or one of them failed and took the others with it: one by one.
+        for job in group {
+            let mut alone = [job];
+            let result = transact(connection, &mut level, &mut alone);
+            let [job] = alone;
+            job.answer(result.as_ref().err());
         }
     }
 }
 
-fn commit(
+fn transact(
     connection: &Connection,
     level: &mut Durability,
-    wanted: Durability,
-    group: Vec<Job>,
-    replies: &mut Vec<Reply>,
+    jobs: &mut [Box<dyn Job>],
 ) -> rusqlite::Result<()> {
-    let begun = begin(connection, level, wanted);
-    let usable = begun.is_ok().then_some(connection);
-    replies.extend(group.into_iter().map(|job| (job.work)(usable)));
-    begun?;
-    let committed = connection.prepare_cached("COMMIT")?.execute([]).map(drop);
-    if committed.is_err() && !connection.is_autocommit() {
-        connection.execute_batch("ROLLBACK")?;
-    }
-    committed
-}
-
-fn begin(
-    connection: &Connection,
-    level: &mut Durability,
-    wanted: Durability,
-) -> rusqlite::Result<()> {
+    let wanted = jobs
+        .iter()
+        .map(|job| job.durability())
+        .max()
+        .unwrap_or(*level);
     if *level != wanted {
         let pragma = match wanted {
             Durability::Process => "PRAGMA synchronous = NORMAL",
@@ -142,8 +137,13 @@ fn begin(
         connection.execute_batch(pragma)?;
         *level = wanted;
     }
-    connection
-        .prepare_cached("BEGIN IMMEDIATE")?
-        .execute([])
-        .map(drop)
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let done = jobs
+        .iter_mut()
+        .try_for_each(|job| job.run(connection))
+        .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]).map(drop));
+    if done.is_err() && !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    done
 }

@@ -22,7 +22,7 @@ pub(crate) struct ConfigArgs {}
 #[derive(Serialize)]
 struct Row<'a> {
     key: &'a str,
-    value: &'a str,
+    value: String,
     origin: &'a Origin,
     about: &'a str,
 }
@@ -32,7 +32,7 @@ pub(crate) fn run(_args: &ConfigArgs, settings: &Settings, json: bool) -> Result
         .iter()
         .map(|resolved| Row {
             key: resolved.setting.key,
-            value: &resolved.value,
+            value: resolved.shown(),
             origin: &resolved.origin,
             about: resolved.setting.about,
         })
@@ -43,7 +43,7 @@ pub(crate) fn run(_args: &ConfigArgs, settings: &Settings, json: bool) -> Result
     let cells = |row: &Row<'_>| {
         [
             row.key.to_owned(),
-            row.value.to_owned(),
+            row.value.clone(),
             row.origin.to_string(),
             row.about.to_owned(),
         ]

@@ -27,12 +27,31 @@ pub(crate) struct Setting {
 
 #[derive(Debug)]
 enum Kind {
+    /// Any text; a password in an address is never shown.
+    Text,
     OneOf(&'static [&'static str]),
-    Number { least: u64, most: u64 },
+    Number {
+        least: u64,
+        most: u64,
+    },
 }
 
 /// A setting that is not in this table does not exist.
 static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "store",
+        other_names: &["FRONTIER_DB_URL"],
+        default: "",
+        kind: Kind::Text,
+        about: "where everything is kept; empty: tidings.db in the data folder",
+    },
+    Setting {
+        key: "data_dir",
+        other_names: &[],
+        default: "tidings-data",
+        kind: Kind::Text,
+        about: "folder of the embedded store",
+    },
     Setting {
         key: "log.level",
         other_names: &["LOG_LEVEL"],
@@ -91,6 +110,7 @@ impl Setting {
 
     fn check(&self, value: &str) -> Result<(), String> {
         match self.kind {
+            Kind::Text => Ok(()),
             Kind::OneOf(choices) if choices.contains(&value) => Ok(()),
             Kind::OneOf(choices) => Err(format!("{value:?} is not one of {}", choices.join(", "))),
             Kind::Number { least, most } => match value.parse::<u64>() {
@@ -201,6 +221,8 @@ pub(crate) struct Flag {
 /// The settings that the global flags give.
 pub(crate) fn flags(global: &Global) -> Result<Vec<Flag>, ConfigError> {
     let named = [
+        ("--store", "store", &global.store),
+        ("--data-dir", "data_dir", &global.data_dir),
         ("--log-level", "log.level", &global.log_level),
         ("--log-format", "log.format", &global.log_format),
     ];
@@ -235,6 +257,22 @@ pub(crate) struct Resolved {
     pub(crate) setting: &'static Setting,
     pub(crate) value: String,
     pub(crate) origin: Origin,
+}
+
+impl Resolved {
+    /// The value as it may be shown.
+    pub(crate) fn shown(&self) -> String {
+        let Some((start, rest)) = self.value.split_once("://") else {
+            return self.value.clone();
+        };
+        match rest
+            .rsplit_once('@')
+            .map(|(user, host)| (user.split_once(':'), host))
+        {
+            Some((Some((user, _)), host)) => format!("{start}://{user}:***@{host}"),
+            _ => self.value.clone(),
+        }
+    }
 }
 
 /// The value of every setting.
@@ -427,6 +465,8 @@ mod tests {
         assert_eq!(
             rows,
             [
+                "store= from default",
+                "data_dir=tidings-data from default",
                 "log.level=debug from environment TIDINGS_LOG_LEVEL",
                 "log.format=json from tidings.toml",
                 "demo.sites=6 from flag --set",
@@ -434,6 +474,24 @@ mod tests {
                 "demo.seed=7 from default",
             ]
         );
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let rows = [
+            (
+                "postgres://me:secret@db/tidings",
+                "postgres://me:***@db/tidings",
+            ),
+            ("postgres://me@db/tidings", "postgres://me@db/tidings"),
+            ("sqlite:a.db", "sqlite:a.db"),
+        ];
+        for (value, shown) in rows {
+            let settings =
+                Settings::resolve(None, &environment(&[("FRONTIER_DB_URL", value)]), &[]).unwrap();
+            let store = settings.iter().find(|r| r.setting.key == "store").unwrap();
+            assert_eq!(store.shown(), shown);
+        }
     }
 
     #[test]

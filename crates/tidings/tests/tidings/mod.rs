@@ -1,6 +1,8 @@
 //! Calls the binary in an empty folder with a clean environment, so that what
 //! is on the developer's machine can't change a result.
 
+#![allow(dead_code)]
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -56,7 +58,16 @@ impl Run {
         self
     }
 
-    pub(crate) fn run(mut self) -> Ended {
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn run(self) -> Ended {
+        self.run_keeping().0
+    }
+
+    /// Runs it and keeps its folder, to see what it left there.
+    pub(crate) fn run_keeping(mut self) -> (Ended, tempfile::TempDir) {
         self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -69,10 +80,11 @@ impl Run {
             .write_all(self.stdin.as_bytes())
             .unwrap();
         let output = child.wait_with_output().unwrap();
-        Ended {
+        let ended = Ended {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
             stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        };
+        (ended, self.folder)
     }
 }

@@ -1,0 +1,134 @@
+//! The obvious design, for comparison: one wide table, a join with the host
+//! table in the claim, one URL at a time. Its tables have names of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_postgres::{Client, NoTls};
+
+use super::frontier::Figure;
+
+const DELAY_MS: i32 = 200;
+
+const TABLES: &str = "DROP TABLE IF EXISTS reference_frontier, reference_host;
+    CREATE TABLE reference_frontier (
+        id UUID PRIMARY KEY DEFAULT gen_random_uuid(), url TEXT NOT NULL, url_hash CHAR(64) NOT NULL UNIQUE, host TEXT NOT NULL,
+        priority SMALLINT NOT NULL, status VARCHAR(20) NOT NULL DEFAULT 'pending', next_fetch_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+        last_fetched_at TIMESTAMPTZ, fetch_count INT NOT NULL DEFAULT 0, updated_at TIMESTAMPTZ NOT NULL DEFAULT now());
+    CREATE TABLE reference_host (host TEXT PRIMARY KEY, last_fetch_at TIMESTAMPTZ NOT NULL, min_delay_ms INT NOT NULL)";
+
+const INDEXES: &str =
+    "CREATE INDEX ON reference_frontier (priority DESC, next_fetch_at) WHERE status = 'pending';
+    CREATE INDEX ON reference_frontier (host);
+    ANALYZE reference_frontier; ANALYZE reference_host";
+
+const CLAIM: &str = "SELECT f.id::text, f.host FROM reference_frontier f LEFT JOIN reference_host h ON h.host = f.host
+    WHERE f.status = 'pending' AND f.next_fetch_at <= now()
+      AND (h.host IS NULL OR h.last_fetch_at + make_interval(secs => h.min_delay_ms / 1000.0) <= now())
+    ORDER BY f.priority DESC, f.next_fetch_at LIMIT 1 FOR UPDATE OF f SKIP LOCKED";
+
+async fn connect(address: &str) -> anyhow::Result<Client> {
+    let (client, connection) = tokio_postgres::connect(address, NoTls).await?;
+    tokio::spawn(async move { drop(connection.await) });
+    client.batch_execute("SET synchronous_commit = off").await?;
+    Ok(client)
+}
+
+pub(super) async fn fill(
+    address: &str,
+    size: usize,
+    hosts: usize,
+    adversarial: bool,
+) -> anyhow::Result<()> {
+    let client = connect(address).await?;
+    client.batch_execute(TABLES).await?;
+    let blocked = if adversarial { "n % 2 = 0" } else { "false" };
+    let rows = format!(
+        "INSERT INTO reference_frontier (url, url_hash, host, priority)
+         SELECT 'https://' || host || '/' || n, md5(n::text) || md5('x' || n), host, priority
+         FROM (SELECT n, CASE WHEN {blocked} THEN 'blocked.example' ELSE 'h' || n % {hosts} || '.example' END AS host,
+                      CASE WHEN {blocked} THEN 10 ELSE 5 END AS priority FROM generate_series(1, {size}) n) x;
+         INSERT INTO reference_host SELECT DISTINCT host, now() - interval '1 hour', {DELAY_MS} FROM reference_frontier;
+         UPDATE reference_host SET min_delay_ms = 2000000000 WHERE host = 'blocked.example'"
+    );
+    client.batch_execute(&rows).await?;
+    client.batch_execute(INDEXES).await?;
+    Ok(())
+}
+
+pub(super) async fn measure(
+    address: &str,
+    urls: usize,
+    workers: usize,
+    adversarial: bool,
+    seconds: Duration,
+) -> anyhow::Result<Figure> {
+    let starts: Arc<Mutex<(HashMap<String, Instant>, usize)>> = Arc::default();
+    let start = Instant::now();
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..workers {
+        let (mut client, starts) = (connect(address).await?, Arc::clone(&starts));
+        tasks.spawn(async move {
+            let claim = client.prepare(CLAIM).await?;
+            let (mut done, mut times) = (0_usize, Vec::new());
+            while start.elapsed() < seconds {
+                let asked = Instant::now();
+                let transaction = client.transaction().await?;
+                let row = transaction.query_opt(&claim, &[]).await?;
+                let Some(row) = row else {
+                    transaction.commit().await?;
+                    times.push(asked.elapsed().as_secs_f64() * 1000.0);
+                    continue;
+                };
+                let host: String = row.get(1);
+                let id: String = row.get(0);
+                transaction.execute("UPDATE reference_frontier SET status = 'fetching', updated_at = now() WHERE id = $1::text::uuid", &[&id]).await?;
+                transaction.commit().await?;
+                times.push(asked.elapsed().as_secs_f64() * 1000.0);
+                {
+                    let mut starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = starts.0.insert(host.clone(), Instant::now());
+                    let too_soon = before.is_some_and(|before| before.elapsed() < Duration::from_millis(DELAY_MS.unsigned_abs().into()));
+                    starts.1 += usize::from(too_soon);
+                }
+                client
+                    .execute(
+                        "UPDATE reference_frontier SET status = 'pending', next_fetch_at = now(), last_fetched_at = now(), fetch_count = fetch_count + 1, updated_at = now() WHERE id = $1::text::uuid",
+                        &[&id],
+                    )
+                    .await?;
+                client
+                    .execute(
+                        "INSERT INTO reference_host VALUES ($1, now(), 200) ON CONFLICT (host) DO UPDATE SET last_fetch_at = now()",
+                        &[&host],
+                    )
+                    .await?;
+                done += 1;
+            }
+            anyhow::Ok((done, times))
+        });
+    }
+    let (mut completed, mut times) = (0, Vec::new());
+    while let Some(task) = tasks.join_next().await {
+        let (done, took) = task??;
+        completed += done;
+        times.extend(took);
+    }
+    times.sort_by(f64::total_cmp);
+    let violations = starts.lock().unwrap_or_else(PoisonError::into_inner).1;
+    Ok(Figure {
+        engine: "reference",
+        what: "claim+complete",
+        urls,
+        backlog: if adversarial {
+            "adversarial"
+        } else {
+            "uniform"
+        },
+        workers,
+        per_second: completed as f64 / start.elapsed().as_secs_f64(),
+        p99_ms: times.get(times.len() * 99 / 100).copied(),
+        violations: Some(violations),
+    })
+}

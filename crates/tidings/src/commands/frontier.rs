@@ -1,0 +1,196 @@
+//! `tidings frontier`: the queue of URLs, on whichever store is configured.
+
+mod add;
+mod bulk;
+mod ls;
+
+pub(crate) use add::target;
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use tidings_store::{Filter, HostId, Origin, Stats, Status, Store};
+use tidings_url::HostKey;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{output, stores};
+
+/// Look at the URL frontier and change it
+#[derive(Debug, Args)]
+pub(crate) struct FrontierArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Add(add::AddArgs),
+    Ls(ls::LsArgs),
+    Stats(StatsArgs),
+    Retry(bulk::BulkArgs),
+    Rm(bulk::BulkArgs),
+}
+
+/// Which URLs; everything that is given must hold.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// pending, fetching, fetched, failed or dead
+    #[arg(long)]
+    status: Option<Status>,
+
+    /// Host key, for example example.com or example.com:8080
+    #[arg(long)]
+    host: Option<String>,
+
+    /// Id of the source that they come from
+    #[arg(long, value_name = "ID")]
+    source: Option<i64>,
+
+    /// feed, sitemap, spider, manual, api or agent
+    #[arg(long)]
+    origin: Option<Origin>,
+
+    /// Why they are dead or wait, for example not_found
+    #[arg(long)]
+    reason: Option<String>,
+
+    /// Part of the URL
+    #[arg(short, long, value_name = "TEXT")]
+    query: Option<String>,
+}
+
+impl FilterArgs {
+    fn filter(&self) -> Filter {
+        Filter {
+            status: self.status,
+            source_id: self.source,
+            host: self
+                .host
+                .as_ref()
+                .map(|host| HostId::of(&HostKey::from_stored(host.to_lowercase()))),
+            origin: self.origin,
+            reason: self.reason.clone(),
+            text: self.query.clone(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self {
+            status,
+            host,
+            source,
+            origin,
+            reason,
+            query,
+        } = self;
+        status.is_none()
+            && host.is_none()
+            && source.is_none()
+            && origin.is_none()
+            && reason.is_none()
+            && query.is_none()
+    }
+}
+
+/// Show how many URLs are where
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidings frontier stats
+  tidings frontier stats --json --store postgres://me@db/tidings")]
+struct StatsArgs {
+    /// Also by source and origin
+    #[arg(long)]
+    by: Option<By>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum By {
+    Source,
+    Origin,
+}
+
+pub(crate) fn run(args: &FrontierArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    stores::with_store(config, async |store| match &args.what {
+        What::Add(args) => add::add(&store, args, json).await,
+        What::Ls(args) => Ok(ls::ls(&store, args, json).await?),
+        What::Stats(args) => Ok(stats(&store, args, json).await?),
+        What::Retry(args) => Ok(bulk::run(&store, bulk::Action::Retry, args, json).await?),
+        What::Rm(args) => Ok(bulk::run(&store, bulk::Action::Remove, args, json).await?),
+    })
+}
+
+async fn stats(store: &Store, args: &StatsArgs, json: bool) -> anyhow::Result<()> {
+    let stats = store.stats().await?;
+    if json {
+        return output::json(&stats);
+    }
+    let mut rows: Vec<[String; 2]> = Status::ALL
+        .iter()
+        .map(|status| [status.to_string(), number(stats.by_status[status.as_str()])])
+        .collect();
+    rows.push(["hosts".to_owned(), number(stats.hosts)]);
+    output::columns(&rows)?;
+    match args.by {
+        None => Ok(()),
+        Some(by) => grouped(&stats, by),
+    }
+}
+
+fn grouped(stats: &Stats, by: By) -> anyhow::Result<()> {
+    output::line("")?;
+    let rows: Vec<[String; 3]> = match by {
+        By::Origin => stats
+            .by_origin
+            .iter()
+            .map(|(origin, n)| [(*origin).to_owned(), String::new(), number(*n)])
+            .collect(),
+        By::Source => stats
+            .rows
+            .iter()
+            .map(|row| {
+                [
+                    format!("source {}", row.source_id),
+                    format!("{} {}", row.origin, row.status),
+                    number(row.count),
+                ]
+            })
+            .collect(),
+    };
+    output::columns(&rows)
+}
+
+/// Digits in groups of three, as people read them.
+fn number(n: i64) -> String {
+    let digits = n.unsigned_abs().to_string();
+    let groups: Vec<_> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(String::from_utf8_lossy)
+        .collect();
+    format!("{}{}", if n < 0 { "-" } else { "" }, groups.join(","))
+}
+
+/// What a bulk command did, for programs.
+#[derive(Debug, Serialize)]
+struct Changed {
+    matched: u64,
+    changed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let rows = [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (-1_234_567, "-1,234,567"),
+        ];
+        for (n, text) in rows {
+            assert_eq!(number(n), text);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Opening the configured store for a command that needs one.
+
+use anyhow::Context as _;
+use tidings_store::{Store, StoreError, StoreOptions};
+
+use crate::config::Config;
+use crate::failure::Failure;
+
+/// Opens the store and runs `work` with it. A schema from the future is a
+/// matter of configuration: another program, or another store.
+pub(crate) fn with_store(
+    config: &Config,
+    work: impl AsyncFnOnce(Store) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    runtime.block_on(async {
+        let store = open(&config.store_address()).await?;
+        work(store).await
+    })
+}
+
+pub(crate) async fn open(address: &str) -> Result<Store, Failure> {
+    Store::open(address, &StoreOptions::default())
+        .await
+        .map_err(|error| match error {
+            StoreError::TooNew { .. } | StoreError::Address { .. } => {
+                Failure::Unusable(error.into())
+            }
+            error => Failure::Command(error.into()),
+        })
+}

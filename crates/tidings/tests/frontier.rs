@@ -1,0 +1,332 @@
+//! The frontier's commands as a user calls them, on both engines.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use serde_json::Value;
+use tidings::{Ended, Run};
+
+/// A store that outlives single calls of the binary.
+struct Place {
+    address: String,
+    _folder: Option<tempfile::TempDir>,
+}
+
+fn places() -> [Place; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = format!(
+        "sqlite:{}",
+        folder.path().join("deep/er/tidings.db").display()
+    );
+    [
+        Place {
+            address: sqlite,
+            _folder: Some(folder),
+        },
+        Place {
+            address: tidings_sim::postgres_database().unwrap(),
+            _folder: None,
+        },
+    ]
+}
+
+impl Place {
+    fn call(&self, args: &[&str], stdin: &str) -> Ended {
+        Run::new(args)
+            .env("TIDINGS_STORE", &self.address)
+            .stdin(stdin)
+            .run()
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let ended = self.call(args, "");
+        assert_eq!(ended.code, 0, "{args:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    fn json(&self, args: &[&str]) -> Vec<Value> {
+        let all = [args, &["--json"]].concat();
+        self.ok(&all)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+#[test]
+fn urls_are_added_listed_retried_and_removed() {
+    for place in places() {
+        let added = place.ok(&[
+            "frontier",
+            "add",
+            "https://a.example/1",
+            "https://a.example/2",
+            "https://b.example/1",
+        ]);
+        assert_eq!(added, "3 new, 0 raised, 0 known, 0 refused\n");
+        let again = place.ok(&[
+            "frontier",
+            "add",
+            "--priority",
+            "9",
+            "http://A.example/1?utm_source=x",
+        ]);
+        assert_eq!(again, "0 new, 1 raised, 0 known, 0 refused\n");
+
+        let stats = place.ok(&["frontier", "stats"]);
+        assert!(stats.starts_with("pending   3\nfetching  0\n"), "{stats}");
+        assert_eq!(
+            place.json(&["frontier", "stats"])[0]["by_status"]["pending"],
+            3
+        );
+        assert!(
+            place
+                .ok(&["frontier", "stats", "--by", "origin"])
+                .contains("manual")
+        );
+
+        let rows = place.json(&["frontier", "ls", "--host", "a.example"]);
+        assert_eq!(rows.len(), 2);
+        let raised = rows
+            .iter()
+            .find(|row| row["url"] == "https://a.example/1")
+            .unwrap();
+        assert_eq!(
+            (&raised["priority"], &raised["status"]),
+            (&Value::from(9), &Value::from("pending"))
+        );
+        let page = place.ok(&["frontier", "ls", "--limit", "2"]);
+        let next = page
+            .lines()
+            .last()
+            .unwrap()
+            .strip_prefix("… more: tidings frontier ls --after ")
+            .unwrap()
+            .to_owned();
+        assert_eq!(place.json(&["frontier", "ls", "--after", &next]).len(), 1);
+        assert_eq!(place.json(&["frontier", "ls", "--all"]).len(), 3);
+
+        let preview = place.ok(&["frontier", "rm", "--host", "a.example", "--dry-run"]);
+        assert_eq!(preview, "2 would be removed\n");
+        assert_eq!(
+            place.json(&["frontier", "rm", "--host", "a.example"])[0]["changed"],
+            2
+        );
+        assert_eq!(
+            place.ok(&["frontier", "retry", "https://b.example/1"]),
+            "1 due again\n"
+        );
+        assert_eq!(place.ok(&["frontier", "rm", "--all"]), "1 removed\n");
+        assert_eq!(
+            place.json(&["frontier", "stats"])[0]["by_status"]["pending"],
+            0
+        );
+    }
+}
+
+#[test]
+fn bad_urls_are_named_and_the_others_are_kept() {
+    for place in places() {
+        let input = "https://a.example/1\n\nftp://a.example/\nhttps://a.example/2\n";
+        let ended = place.call(&["frontier", "add", "-"], input);
+        assert_eq!(ended.code, 1);
+        assert!(
+            ended
+                .stdout
+                .contains("URL \"ftp://a.example/\" is refused: only http and https"),
+            "{}",
+            ended.stdout
+        );
+        assert!(
+            ended
+                .stdout
+                .ends_with("2 new, 0 raised, 0 known, 1 refused\n"),
+            "{}",
+            ended.stdout
+        );
+        let ended = place.call(&["frontier", "add", "--json", "-"], input);
+        let verdicts: Vec<Value> = ended
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let words: Vec<_> = verdicts
+            .iter()
+            .map(|line| line["verdict"].as_str().unwrap())
+            .collect();
+        assert_eq!(words, ["known", "invalid", "known"]);
+    }
+}
+
+#[test]
+fn explain_tells_the_story() {
+    for place in places() {
+        place.ok(&["frontier", "add", "https://a.example/1"]);
+        place.ok(&["frontier", "retry", "https://a.example/1"]);
+        let story = place.ok(&["explain", "https://a.example/1"]);
+        assert!(story.contains("status      pending"), "{story}");
+        let kinds: Vec<_> = story
+            .lines()
+            .filter_map(|line| line.split("  ").nth(1))
+            .map(str::trim)
+            .collect();
+        assert!(
+            kinds.contains(&"discovered") && kinds.contains(&"retried"),
+            "{story}"
+        );
+        assert_eq!(
+            place.json(&["explain", "https://a.example/1"])[0]["events"][1]["kind"],
+            "retried"
+        );
+        let unknown = place.call(&["explain", "https://b.example/"], "");
+        assert_eq!(unknown.code, 1);
+        assert!(
+            unknown.stderr.contains("was never submitted; add it with"),
+            "{}",
+            unknown.stderr
+        );
+    }
+}
+
+#[test]
+fn a_bulk_change_must_say_what_it_is_about() {
+    for place in places() {
+        let ended = place.call(&["frontier", "rm"], "");
+        assert_eq!(ended.code, 1);
+        assert!(
+            ended
+                .stderr
+                .contains("say which: URLs, a filter such as --status dead, or --all"),
+            "{}",
+            ended.stderr
+        );
+        let ended = place.call(&["frontier", "rm", "https://nowhere.example/"], "");
+        assert!(
+            ended
+                .stderr
+                .contains("https://nowhere.example/ is not in the frontier"),
+            "{}",
+            ended.stderr
+        );
+        let ended = place.call(&["frontier", "ls", "--status", "lost"], "");
+        assert_eq!(ended.code, 2);
+        assert!(
+            ended
+                .stderr
+                .contains("not one of pending, fetching, fetched, failed, dead"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn a_store_moves_there_and_back() {
+    let [sqlite, postgres] = places();
+    let urls: String = (0..1500)
+        .map(|n| format!("https://h{}.example/{n}\n", n % 50))
+        .collect();
+    assert_eq!(sqlite.call(&["frontier", "add", "-"], &urls).code, 0);
+    let moved = sqlite.ok(&[
+        "migrate-store",
+        "--from",
+        &sqlite.address,
+        "--to",
+        &postgres.address,
+    ]);
+    assert!(moved.contains("counts and checksums agree"), "{moved}");
+    assert_eq!(
+        postgres.json(&["frontier", "stats"])[0]["by_status"]["pending"],
+        1500
+    );
+    let [back, _] = places();
+    let report = &back.json(&[
+        "migrate-store",
+        "--from",
+        &postgres.address,
+        "--to",
+        &back.address,
+    ])[0];
+    assert_eq!(
+        (&report["tables"]["urls"], &report["verified"]),
+        (&Value::from(1500), &Value::from(true))
+    );
+    let nowhere = back.call(
+        &[
+            "migrate-store",
+            "--from",
+            "sqlite:nowhere.db",
+            "--to",
+            &back.address,
+        ],
+        "",
+    );
+    assert!(
+        nowhere.stderr.contains("nowhere.db does not exist"),
+        "{}",
+        nowhere.stderr
+    );
+}
+
+#[test]
+fn the_embedded_store_is_the_default_and_bad_addresses_are_explained() {
+    let run = Run::new(&["frontier", "add", "https://a.example/"]);
+    let folder = run.folder().to_owned();
+    let kept = run.run_keeping();
+    assert_eq!(kept.0.code, 0, "{}", kept.0.stderr);
+    assert!(folder.join("tidings-data/tidings.db").exists());
+
+    let ended = Run::new(&["frontier", "stats", "--store", "mysql://db"]).run();
+    assert_eq!(ended.code, 78);
+    assert!(
+        ended.stderr.contains("use sqlite:FILE or postgres://"),
+        "{}",
+        ended.stderr
+    );
+    let ended = Run::new(&[
+        "frontier",
+        "stats",
+        "--store",
+        "postgres://nobody:pw@127.0.0.1:1/x",
+    ])
+    .run();
+    assert_eq!(ended.code, 1);
+    assert!(
+        ended.stderr.contains("does not answer") && !ended.stderr.contains("pw"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn the_benchmark_measures_and_reports() {
+    let args = [
+        "bench",
+        "frontier",
+        "--engine",
+        "sqlite",
+        "--sizes",
+        "500",
+        "--workers",
+        "2",
+        "--seconds",
+        "1",
+        "--json",
+    ];
+    let ended = Run::new(&args).run();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 4);
+    assert!(
+        figures
+            .iter()
+            .all(|figure| figure["per_second"].as_f64().unwrap() > 0.0)
+    );
+    assert!(
+        figures
+            .iter()
+            .all(|figure| figure["violations"].as_u64().unwrap_or(0) == 0)
+    );
+}
