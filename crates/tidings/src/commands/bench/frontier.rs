@@ -290,7 +290,7 @@ fn target(host: &str, n: usize) -> Target {
 
 fn submission(n: usize, adversarial: bool) -> Submission {
     // Half of the backlog, most urgent, on a host that may not be asked.
-    let (host, priority) = if adversarial && n % 2 == 0 {
+    let (host, priority) = if adversarial && n.is_multiple_of(2) {
         ("blocked".to_owned(), 10)
     } else {
         (format!("h{}", n % HOSTS), 5)
