@@ -26,6 +26,7 @@ CREATE TABLE urls (
     discovered_at   INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     last_fetched_at INTEGER,
+    due_at          INTEGER,               -- with priority its place in the queue; NULL: it waits for nothing
     source_id       INTEGER NOT NULL,
     key_tail        BLOB NOT NULL,
     attempts        INTEGER NOT NULL DEFAULT 0,
@@ -47,18 +48,28 @@ CREATE TABLE urls (
     PRIMARY KEY (host_id, url_id)
 ) WITHOUT ROWID;
 
+-- The order of each host's URLs, and nothing else: every row that changes costs
+-- a page in the log and one in the file, so a claim must not touch it.
 CREATE TABLE queue (
     host_id  INTEGER NOT NULL,
-    url_id   BLOB NOT NULL,
     priority INTEGER NOT NULL,
     due_at   INTEGER NOT NULL,
-    owner    INTEGER,
-    attempt  INTEGER NOT NULL,
-    crashes  INTEGER NOT NULL DEFAULT 0,
+    url_id   BLOB NOT NULL,
+    PRIMARY KEY (host_id, priority, due_at, url_id)
+) WITHOUT ROWID;
+
+-- What is being fetched: small, so its pages are shared by all claims.
+CREATE TABLE leases (
+    host_id   INTEGER NOT NULL,
+    url_id    BLOB NOT NULL,
+    due_at    INTEGER NOT NULL,            -- the end of the lease
+    owner     INTEGER NOT NULL,
+    attempt   INTEGER NOT NULL,            -- the fencing number
+    crashes   INTEGER NOT NULL,            -- leases before this one that ended without a word
+    priority  INTEGER NOT NULL,            -- with queued_at its place in the queue
+    queued_at INTEGER NOT NULL,
     PRIMARY KEY (host_id, url_id)
 ) WITHOUT ROWID;
--- the best URL of a host: one probe for each priority that it has
-CREATE INDEX queue_head ON queue (host_id, priority, due_at);
 
 CREATE TABLE events (
     event_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -85,13 +96,13 @@ SELECT lower(hex(u.url_id)) AS id, u.url, lower(hex(u.url_id) || hex(u.key_tail)
        u.parent_url, u.depth, u.priority,
        CASE WHEN q.owner IS NOT NULL THEN 'fetching'
             ELSE CASE u.status WHEN 0 THEN 'pending' WHEN 2 THEN 'fetched' WHEN 3 THEN 'failed' ELSE 'dead' END END AS status,
-       u.reason, datetime(q.due_at / 1000, 'unixepoch') AS next_fetch_at,
+       u.reason, datetime(coalesce(q.due_at, u.due_at) / 1000, 'unixepoch') AS next_fetch_at,
        datetime(u.last_fetched_at / 1000, 'unixepoch') AS last_fetched_at, u.fetch_count,
        lower(hex(u.content_hash)) AS content_hash, u.etag, u.last_modified, u.retry_count, u.last_error,
        datetime(u.discovered_at / 1000, 'unixepoch') AS discovered_at,
        datetime(u.discovered_at / 1000, 'unixepoch') AS created_at,
        datetime(u.updated_at / 1000, 'unixepoch') AS updated_at
-FROM urls u JOIN hosts h USING (host_id) LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id;
+FROM urls u JOIN hosts h USING (host_id) LEFT JOIN leases q ON q.host_id = u.host_id AND q.url_id = u.url_id;
 
 CREATE VIEW host_state AS
 SELECT h.host_key AS host, datetime(nullif(h.last_start_at, 0) / 1000, 'unixepoch') AS last_fetch_at,

@@ -6,6 +6,7 @@ DROP VIEW host_count;
 DROP TABLE hosts;
 DROP TABLE urls;
 DROP TABLE queue;
+DROP TABLE leases;
 DROP TABLE events;
 DROP TABLE counts;
 DROP TABLE aliases;

@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
+use crate::listing::Waiting;
+use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::settle::Settlement;
 use crate::submission::Prepared;
@@ -46,11 +48,17 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// Runs statements that read the same on both engines, in one transaction.
     async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>>;
 
+    /// How lists find what waits and what is being fetched.
+    fn waiting(&self) -> &'static Waiting;
+
+    /// Rows of the queue after an id, for a copy; and putting them there.
+    fn queue_statements(&self) -> &'static QueueSql;
+
     /// Where the data is, for messages. Never with a password.
     fn place(&self) -> &str;
 }
 
-/// SQL that both engines understand, with `$1`, `$2`, … in order of appearance.
+/// SQL that both engines understand, with `$1`, `$2`, … for the values.
 #[derive(Debug, Clone)]
 pub(crate) struct Statement {
     pub(crate) sql: String,

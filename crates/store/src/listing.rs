@@ -58,10 +58,33 @@ pub struct UrlRow {
     pub updated_at: Moment,
 }
 
-const SELECT: &str = "SELECT u.host_id, u.url_id, u.key_tail, u.url, h.host_key, u.source_id, u.origin, u.parent_url, u.depth,
-    u.priority, CASE WHEN q.owner IS NOT NULL THEN 1 ELSE u.status END, u.reason, q.due_at, u.last_fetched_at, u.fetch_count,
-    u.retry_count, coalesce(q.attempt, u.attempts), u.last_error, u.etag, u.last_modified, u.discovered_at, u.updated_at
-    FROM urls u JOIN hosts h ON h.host_id = u.host_id LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id";
+/// Where an engine keeps what is being fetched, and when a row is due.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// A table with `owner` and `attempt` for what is being fetched, as `q`.
+    pub(crate) leases: &'static str,
+    pub(crate) due: &'static str,
+}
+
+impl Waiting {
+    fn select(&self) -> String {
+        format!(
+            "SELECT u.host_id, u.url_id, u.key_tail, u.url, h.host_key, u.source_id, u.origin, u.parent_url, u.depth,
+                u.priority, CASE WHEN q.owner IS NOT NULL THEN 1 ELSE u.status END, u.reason, {}, u.last_fetched_at, u.fetch_count,
+                u.retry_count, coalesce(q.attempt, u.attempts), u.last_error, u.etag, u.last_modified, u.discovered_at, u.updated_at
+             FROM urls u JOIN hosts h ON h.host_id = u.host_id {}",
+            self.due,
+            self.join()
+        )
+    }
+
+    fn join(&self) -> String {
+        format!(
+            "LEFT JOIN {} q ON q.host_id = u.host_id AND q.url_id = u.url_id",
+            self.leases
+        )
+    }
+}
 
 fn url_row(row: &Row) -> Result<UrlRow> {
     let id = FrontierId {
@@ -163,7 +186,10 @@ fn conditions(filter: &Filter, after: Option<FrontierId>) -> Where {
 impl Store {
     /// One frontier row.
     pub async fn url(&self, id: FrontierId) -> Result<Option<UrlRow>> {
-        let sql = format!("{SELECT} WHERE u.host_id = $1 AND u.url_id = $2");
+        let sql = format!(
+            "{} WHERE u.host_id = $1 AND u.url_id = $2",
+            self.waiting().select()
+        );
         let values = [Value::from(id.host.0), Value::from(&id.url.0[..])];
         let rows = self.rows(Statement::new(sql, values)).await?;
         rows.first().map(url_row).transpose()
@@ -179,7 +205,8 @@ impl Store {
         let mut clause = conditions(filter, after);
         clause.values.push(Value::Int(i64::from(limit) + 1));
         let sql = format!(
-            "{SELECT}{} ORDER BY u.host_id, u.url_id LIMIT ${}",
+            "{}{} ORDER BY u.host_id, u.url_id LIMIT ${}",
+            self.waiting().select(),
             clause.sql,
             clause.values.len()
         );
@@ -199,7 +226,8 @@ impl Store {
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
         let clause = conditions(filter, None);
         let sql = format!(
-            "SELECT count(*) FROM urls u LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id{}",
+            "SELECT count(*) FROM urls u {}{}",
+            self.waiting().join(),
             clause.sql
         );
         let rows = self.rows(Statement::new(sql, clause.values)).await?;

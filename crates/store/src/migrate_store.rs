@@ -34,11 +34,6 @@ static TABLES: &[Table] = &[
         columns: "host_id, url_id, discovered_at, updated_at, last_fetched_at, source_id, key_tail, attempts, fetch_count, status, origin, priority, depth, retry_count, norm_v, url, reason, last_error, parent_url, item, etag, last_modified, content_hash",
     },
     Table {
-        name: "queue",
-        key: &["host_id", "url_id"],
-        columns: "host_id, url_id, priority, due_at, owner, attempt, crashes",
-    },
-    Table {
         name: "aliases",
         key: &["host_id", "url_id"],
         columns: "host_id, url_id, target_host_id, target_url_id, kind, created_at",
@@ -114,6 +109,15 @@ static TABLES: &[Table] = &[
         columns: "source_id, origin, status, n",
     },
 ];
+
+/// The queue is kept differently by the engines: how one reads and writes it.
+/// A row is host, URL, priority, due time, owner, attempt and crashes, in this
+/// order; inserting a row that is there changes nothing.
+#[derive(Debug)]
+pub(crate) struct QueueSql {
+    pub(crate) select: &'static str,
+    pub(crate) insert: &'static [&'static str],
+}
 
 /// Rows read and written at a time. PostgreSQL takes at most 65,535 values in
 /// one statement; the widest table has 23 columns.
@@ -208,16 +212,79 @@ pub async fn copy_store(
             progress(&state);
         }
         if checksum(to, table).await? != theirs {
-            let why = format!(
-                "the table {} differs between {} and {} after the copy; was either in use?",
-                table.name,
-                from.place(),
-                to.place()
-            );
-            return Err(StoreError::Conflict(why));
+            return Err(differs(table.name, from, to));
         }
     }
+    copy_queue(from, to, &mut progress).await
+}
+
+async fn queue_page(store: &Store, after: &[Value]) -> Result<Vec<Row>> {
+    let values: Vec<Value> = after
+        .iter()
+        .cloned()
+        .chain([Value::Int(PAGE as i64)])
+        .collect();
+    store
+        .rows(Statement::new(store.queue_statements().select, values))
+        .await
+}
+
+const BEFORE_ALL: [Value; 2] = [Value::Int(i64::MIN), Value::Bytes(Vec::new())];
+
+async fn queue_checksum(store: &Store) -> Result<(u64, u128)> {
+    let (mut count, mut sum) = (0, 0);
+    let mut after = BEFORE_ALL.to_vec();
+    loop {
+        let rows = queue_page(store, &after).await?;
+        let Some(last) = rows.last() else {
+            return Ok((count, sum));
+        };
+        after = last.0[..2].to_vec();
+        count += rows.len() as u64;
+        sum = add_rows(sum, &rows);
+    }
+}
+
+async fn copy_queue(
+    from: &Store,
+    to: &Store,
+    progress: &mut impl FnMut(&CopyProgress),
+) -> Result<()> {
+    let (total, theirs) = queue_checksum(from).await?;
+    let mut state = CopyProgress {
+        table: "queue",
+        copied: 0,
+        total,
+    };
+    let mut after = BEFORE_ALL.to_vec();
+    loop {
+        let rows = queue_page(from, &after).await?;
+        let Some(last) = rows.last() else {
+            break;
+        };
+        after = last.0[..2].to_vec();
+        let inserts = to.queue_statements().insert;
+        let statements = rows.iter().flat_map(|row| {
+            inserts
+                .iter()
+                .map(|sql| Statement::new(*sql, row.0.clone()))
+        });
+        to.run(statements.collect()).await?;
+        state.copied += rows.len() as u64;
+        progress(&state);
+    }
+    if queue_checksum(to).await?.1 != theirs {
+        return Err(differs("queue", from, to));
+    }
     Ok(())
+}
+
+fn differs(table: &str, from: &Store, to: &Store) -> StoreError {
+    StoreError::Conflict(format!(
+        "the table {table} differs between {} and {} after the copy; was either in use?",
+        from.place(),
+        to.place()
+    ))
 }
 
 async fn count(store: &Store, table: &Table) -> Result<u64> {

@@ -15,6 +15,8 @@ use crate::engine::{Answer, Engine, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
+use crate::listing::Waiting;
+use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
@@ -242,6 +244,24 @@ impl Engine for PostgresEngine {
         let answers = rows::run(&mut connection, &statements).await?;
         connection.commit().await?;
         Ok(answers)
+    }
+
+    fn waiting(&self) -> &'static Waiting {
+        &Waiting {
+            leases: "queue",
+            due: "q.due_at",
+        }
+    }
+
+    fn queue_statements(&self) -> &'static QueueSql {
+        &QueueSql {
+            select: "SELECT host_id, url_id, priority, due_at, owner, attempt, crashes FROM queue
+                 WHERE (host_id, url_id) > ($1, $2) ORDER BY host_id, url_id LIMIT $3",
+            insert: &[
+                "INSERT INTO queue (host_id, url_id, priority, due_at, owner, attempt, crashes)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+            ],
+        }
     }
 
     fn place(&self) -> &str {

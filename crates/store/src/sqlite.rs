@@ -20,6 +20,8 @@ use crate::engine::{Answer, Engine, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
+use crate::listing::Waiting;
+use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
@@ -257,6 +259,28 @@ impl Engine for SqliteEngine {
                 rows::run(connection, &statements)
             })
             .await
+    }
+
+    fn waiting(&self) -> &'static Waiting {
+        &Waiting {
+            leases: "leases",
+            due: "coalesce(q.due_at, u.due_at)",
+        }
+    }
+
+    fn queue_statements(&self) -> &'static QueueSql {
+        &QueueSql {
+            select: "SELECT u.host_id, u.url_id, u.priority, coalesce(q.due_at, u.due_at), q.owner, coalesce(q.attempt, u.attempts), coalesce(q.crashes, 0)
+                 FROM urls u LEFT JOIN leases q ON q.host_id = u.host_id AND q.url_id = u.url_id
+                 WHERE u.due_at IS NOT NULL AND (u.host_id, u.url_id) > ($1, $2) ORDER BY u.host_id, u.url_id LIMIT $3",
+            insert: &[
+                "INSERT INTO queue (host_id, url_id, priority, due_at) SELECT $1, $2, $3, $4
+                 WHERE EXISTS (SELECT 1 FROM urls WHERE host_id = $1 AND url_id = $2 AND due_at IS NULL) ON CONFLICT DO NOTHING",
+                "INSERT INTO leases (host_id, url_id, priority, queued_at, due_at, owner, attempt, crashes)
+                 SELECT $1, $2, $3, $4, $4, $5, $6, $7 WHERE $5 IS NOT NULL ON CONFLICT DO NOTHING",
+                "UPDATE urls SET due_at = $4 WHERE host_id = $1 AND url_id = $2 AND due_at IS NULL",
+            ],
+        }
     }
 
     fn place(&self) -> &str {

@@ -213,6 +213,14 @@ impl Store {
             .map(drop)
     }
 
+    pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {
+        self.engine.waiting()
+    }
+
+    pub(crate) fn queue_statements(&self) -> &'static crate::migrate_store::QueueSql {
+        self.engine.queue_statements()
+    }
+
     /// Runs statements in one transaction.
     pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
         self.retried("statement", || self.engine.run(statements.clone()))

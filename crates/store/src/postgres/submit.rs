@@ -353,8 +353,9 @@ pub(super) async fn requeue(
         .await?;
     connection
         .execute(
-            "UPDATE urls u SET status = 0, retry_count = 0, reason = NULL, updated_at = $3
-             FROM unnest($1::BIGINT[], $2::BYTEA[]) AS k(host_id, url_id) WHERE u.host_id = k.host_id AND u.url_id = k.url_id",
+            "UPDATE urls u SET status = 0, retry_count = 0, reason = NULL, attempts = q.attempt, updated_at = $3
+             FROM unnest($1::BIGINT[], $2::BYTEA[]) AS k(host_id, url_id) JOIN queue q ON q.host_id = k.host_id AND q.url_id = k.url_id
+             WHERE u.host_id = k.host_id AND u.url_id = k.url_id",
             &[&host_ids, &url_ids, &now],
         )
         .await?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_url::FetchUrl;
 
-use super::rows::{Moves, add_event, head_of, stored_status};
+use super::rows::{Moves, add_event, dequeue, head_of, stored_status};
 use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
+use crate::head::Head;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::millis;
 use crate::turn::Turn;
@@ -114,49 +115,51 @@ fn levels(wanted: usize, ageing: bool) -> impl Iterator<Item = (i16, usize)> {
 }
 
 struct Queued {
-    priority: i16,
-    due: i64,
+    place: Head,
     url: [u8; 16],
-    was_owned: bool,
-    attempt: i32,
-    crashes: i16,
+    /// Attempt and crashes of a lease that ended without a word.
+    lost: Option<(i32, i16)>,
 }
 
-/// The best due URL of a host: the most urgent, or the least on an ageing claim.
+/// The best due URL of a host: the most urgent, or the least on an ageing turn.
+/// Live leases are passed over; a host has only a few.
 fn best_due(
     connection: &Connection,
     host: i64,
     ageing: bool,
     now: i64,
 ) -> rusqlite::Result<Option<Queued>> {
-    const COLUMNS: &str = "SELECT priority, due_at, url_id, owner IS NOT NULL, attempt, crashes FROM queue WHERE host_id = ?1";
+    const COLUMNS: &str = "SELECT q.priority, q.due_at, q.url_id, l.attempt, l.crashes
+        FROM queue q LEFT JOIN leases l ON l.host_id = q.host_id AND l.url_id = q.url_id
+        WHERE q.host_id = ?1 AND (l.due_at IS NULL OR l.due_at <= ?3)";
     let sql = if ageing {
-        format!("{COLUMNS} AND priority > ?2 ORDER BY priority, due_at LIMIT 1")
+        format!("{COLUMNS} AND q.priority > ?2 ORDER BY q.priority, q.due_at LIMIT 1")
     } else {
-        format!("{COLUMNS} AND priority < ?2 ORDER BY priority DESC, due_at LIMIT 1")
+        format!("{COLUMNS} AND q.priority < ?2 ORDER BY q.priority DESC, q.due_at LIMIT 1")
     };
     let mut statement = connection.prepare_cached(&sql)?;
     let mut beyond = if ageing { 0 } else { i16::MAX };
     loop {
         let found = statement
-            .query_row(params![host, beyond], queued)
+            .query_row(params![host, beyond, now], queued)
             .optional()?;
         match found {
-            Some(row) if row.due <= now => return Ok(Some(row)),
-            Some(row) => beyond = row.priority,
+            Some(row) if row.place.due <= now => return Ok(Some(row)),
+            Some(row) => beyond = row.place.priority,
             None => return Ok(None),
         }
     }
 }
 
 fn queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
+    let (attempt, crashes): (Option<i32>, Option<i16>) = (row.get(3)?, row.get(4)?);
     Ok(Queued {
-        priority: row.get(0)?,
-        due: row.get(1)?,
+        place: Head {
+            priority: row.get(0)?,
+            due: row.get(1)?,
+        },
         url: row.get(2)?,
-        was_owned: row.get(3)?,
-        attempt: row.get(4)?,
-        crashes: row.get(5)?,
+        lost: attempt.zip(crashes),
     })
 }
 
@@ -176,28 +179,38 @@ fn take_best(
             host: HostId(host.id),
             url: UrlId(best.url),
         };
-        let crashes = best.crashes + i16::from(best.was_owned);
-        if best.was_owned {
-            let detail =
-                serde_json::json!({ "attempt": best.attempt, "crashes": crashes }).to_string();
+        let crashes = best.lost.map_or(0, |(_, crashes)| crashes + 1);
+        if let Some((attempt, _)) = best.lost {
+            let detail = serde_json::json!({ "attempt": attempt, "crashes": crashes }).to_string();
             add_event(connection, id, now, "lease_expired", &detail)?;
+            if i32::from(crashes) >= i32::from(request.quarantine_after) {
+                quarantine(connection, id, best.place, attempt, now, moves)?;
+                *quarantined += 1;
+                continue;
+            }
         }
-        if i32::from(crashes) >= i32::from(request.quarantine_after) {
-            quarantine(connection, id, best.attempt, now, moves)?;
-            *quarantined += 1;
-            continue;
-        }
+        let (claim, status) = read_claim(
+            connection,
+            id,
+            best.lost.map_or(0, |(attempt, _)| attempt),
+            host.delay_ms,
+        )?;
         connection
             .prepare_cached(
-                "UPDATE queue SET due_at = ?3, owner = ?4, attempt = ?5, crashes = ?6 WHERE host_id = ?1 AND url_id = ?2",
+                "INSERT OR REPLACE INTO leases (host_id, url_id, due_at, owner, attempt, crashes, priority, queued_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
-            .execute(params![host.id, best.url, lease_until, request.owner, best.attempt + 1, crashes])?;
-        let ticket = Ticket {
-            id,
-            attempt: best.attempt + 1,
-        };
-        let (claim, status) = read_claim(connection, ticket, host.delay_ms)?;
-        if !best.was_owned {
+            .execute(params![
+                host.id,
+                best.url,
+                lease_until,
+                request.owner,
+                claim.ticket.attempt,
+                crashes,
+                best.place.priority,
+                best.place.due
+            ])?;
+        if best.lost.is_none() {
             moves.add(claim.source_id, claim.origin.code(), status, -1);
             moves.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
         }
@@ -208,19 +221,21 @@ fn take_best(
 
 fn read_claim(
     connection: &Connection,
-    ticket: Ticket,
+    id: FrontierId,
+    lost_attempt: i32,
     delay_ms: i64,
 ) -> rusqlite::Result<(Claim, Status)> {
     connection
         .prepare_cached(
-            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status
+            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status, attempts
              FROM urls WHERE host_id = ?1 AND url_id = ?2",
         )?
-        .query_row(params![ticket.id.host.0, ticket.id.url.0], |row| {
+        .query_row(params![id.host.0, id.url.0], |row| {
+            let attempts: i32 = row.get(12)?;
             let claim = Claim {
-                ticket,
+                ticket: Ticket { id, attempt: attempts.max(lost_attempt) + 1 },
                 url: stored_url(&row.get::<_, String>(0)?)?,
-                key: ticket.id.url.with_tail(row.get(1)?),
+                key: id.url.with_tail(row.get(1)?),
                 source_id: row.get(2)?,
                 origin: Origin::from_code(row.get(3)?).unwrap_or(Origin::Manual),
                 priority: row.get(4)?,
@@ -245,21 +260,21 @@ fn stored_url(text: &str) -> rusqlite::Result<FetchUrl> {
 fn quarantine(
     connection: &Connection,
     id: FrontierId,
+    place: Head,
     attempt: i32,
     now: i64,
     moves: &mut Moves,
 ) -> rusqlite::Result<()> {
     connection
-        .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
+        .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
         .execute(params![id.host.0, id.url.0])?;
+    dequeue(connection, id, place)?;
     let (source_id, origin): (i64, i16) = connection
         .prepare_cached(
-            "UPDATE urls SET status = 4, reason = 'quarantined', attempts = ?3, updated_at = ?4
+            "UPDATE urls SET status = 4, reason = 'quarantined', attempts = ?3, due_at = NULL, updated_at = ?4
              WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin",
         )?
-        .query_row(params![id.host.0, id.url.0, attempt, now], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
+        .query_row(params![id.host.0, id.url.0, attempt, now], |row| Ok((row.get(0)?, row.get(1)?)))?;
     moves.add(source_id, origin, Status::Fetching, -1);
     moves.add(source_id, origin, Status::Dead, 1);
     add_event(connection, id, now, "quarantined", "{}")
@@ -322,7 +337,9 @@ pub(super) fn renew(
     for ticket in tickets {
         let (host, url) = (ticket.id.host.0, ticket.id.url.0);
         let held = connection
-            .prepare_cached("UPDATE queue SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL")?
+            .prepare_cached(
+                "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3",
+            )?
             .execute(params![host, url, ticket.attempt, until])?;
         if held > 0 {
             connection

@@ -1,7 +1,7 @@
 //! Plain statements and small row operations that the other files share.
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::engine::{Answer, Row, Statement, Value};
 use crate::frontier::Status;
@@ -30,19 +30,22 @@ pub(super) fn run(
 }
 
 fn run_one(connection: &Connection, statement: &Statement) -> rusqlite::Result<Answer> {
-    // `$1` is a named parameter for SQLite, numbered by first appearance: the
-    // statements are written so that both numberings agree.
     let mut prepared = connection.prepare_cached(&statement.sql)?;
-    let values = rusqlite::params_from_iter(&statement.values);
-    if prepared.column_count() == 0 {
-        let changed = prepared.execute(values)? as u64;
+    // `$1` is a name to SQLite, not a number: values are bound by name.
+    for (nth, value) in statement.values.iter().enumerate() {
+        if let Some(place) = prepared.parameter_index(&format!("${}", nth + 1))? {
+            prepared.raw_bind_parameter(place, value)?;
+        }
+    }
+    let width = prepared.column_count();
+    if width == 0 {
+        let changed = prepared.raw_execute()? as u64;
         return Ok(Answer {
             rows: Vec::new(),
             changed,
         });
     }
-    let width = prepared.column_count();
-    let mut rows = prepared.query(values)?;
+    let mut rows = prepared.raw_query();
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let columns = (0..width)
@@ -66,31 +69,68 @@ fn value(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// The next level of a host's queue below `priority`: its earliest row.
-pub(super) const NEXT_LEVEL: &str = "SELECT priority, due_at FROM queue
-     WHERE host_id = ?1 AND priority < ?2 ORDER BY priority DESC, due_at LIMIT 1";
+/// The next level of a host's queue below a priority: its earliest row that no
+/// one is fetching.
+const NEXT_LEVEL: &str = "SELECT q.priority, q.due_at FROM queue q WHERE q.host_id = ?1 AND q.priority < ?2
+        AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = q.host_id AND l.url_id = q.url_id AND l.due_at > ?3)
+     ORDER BY q.priority DESC, q.due_at LIMIT 1";
 
 /// The head of a host's queue. One probe for each priority that it has, and
-/// usually only one: the highest is due.
+/// usually only one: the highest is due. What is being fetched waits for the
+/// end of its lease.
 pub(super) fn head_of(connection: &Connection, host: i64, now: i64) -> rusqlite::Result<Head> {
     let mut statement = connection.prepare_cached(NEXT_LEVEL)?;
     let mut best = Head::EMPTY;
     let mut below = i16::MAX;
     loop {
-        let mut rows = statement.query(params![host, below])?;
-        let Some(row) = rows.next()? else {
-            return Ok(best);
-        };
-        let level = Head {
-            priority: row.get(0)?,
-            due: row.get(1)?,
-        };
-        if level.due <= now && best.due > now {
-            return Ok(level);
+        let level = statement
+            .query_row(params![host, below, now], |row| {
+                Ok(Head {
+                    priority: row.get(0)?,
+                    due: row.get(1)?,
+                })
+            })
+            .optional()?;
+        match level {
+            Some(level) if level.due <= now => return Ok(level),
+            Some(level) => {
+                best = best.better(level, now);
+                below = level.priority;
+            }
+            None => break,
         }
-        best = best.better(level, now);
-        below = level.priority;
     }
+    let leased = connection
+        .prepare_cached("SELECT priority, due_at FROM leases WHERE host_id = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1")?
+        .query_row(params![host, now], |row| Ok(Head { priority: row.get(0)?, due: row.get(1)? }))
+        .optional()?;
+    Ok(leased.map_or(best, |leased| best.better(leased, now)))
+}
+
+/// Puts a URL into its host's queue.
+pub(super) fn enqueue(
+    connection: &Connection,
+    id: FrontierId,
+    place: Head,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO queue (host_id, priority, due_at, url_id) VALUES (?1, ?2, ?3, ?4)",
+        )?
+        .execute(params![id.host.0, place.priority, place.due, id.url.0])?;
+    Ok(())
+}
+
+/// Takes a URL out of its host's queue.
+pub(super) fn dequeue(
+    connection: &Connection,
+    id: FrontierId,
+    place: Head,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND priority = ?2 AND due_at = ?3 AND url_id = ?4")?
+        .execute(params![id.host.0, place.priority, place.due, id.url.0])?;
+    Ok(())
 }
 
 pub(super) fn add_event(

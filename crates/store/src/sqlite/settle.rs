@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::rows::{Moves, add_event, head_of, stored_status};
+use super::rows::{Moves, add_event, dequeue, enqueue, head_of, stored_status};
 use super::submit::ensure_host;
 use crate::documents::PreparedDocument;
 use crate::frontier::Status;
+use crate::head::Head;
 use crate::ids::FrontierId;
 use crate::settle::{Fetched, HostRest, Retries, Settlement};
 use crate::submission::Prepared;
@@ -60,26 +61,32 @@ pub(super) fn settle(
     Ok(accepted)
 }
 
-/// Takes the row out of the queue, or makes it wait; false when the lease is lost.
+/// Ends the lease and takes the URL out of the queue, or makes it wait there;
+/// false when the lease is lost.
 fn leave_queue(
     connection: &Connection,
     settlement: &Settlement,
     now: i64,
 ) -> rusqlite::Result<bool> {
     let id = settlement.ticket.id;
-    let (host, url, attempt) = (id.host.0, id.url.0, settlement.ticket.attempt);
-    let held = match settlement.due_in {
-        None => connection
-            .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL")?
-            .execute(params![host, url, attempt])?,
-        Some(wait) => connection
-            .prepare_cached(
-                "UPDATE queue SET due_at = ?4, owner = NULL, crashes = 0
-                 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND owner IS NOT NULL",
-            )?
-            .execute(params![host, url, attempt, now.saturating_add(wait)])?,
+    let place = connection
+        .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at")?
+        .query_row(params![id.host.0, id.url.0, settlement.ticket.attempt], |row| {
+            Ok(Head { priority: row.get(0)?, due: row.get(1)? })
+        })
+        .optional()?;
+    let Some(place) = place else {
+        return Ok(false);
     };
-    Ok(held > 0)
+    dequeue(connection, id, place)?;
+    if let Some(due) = due_at(settlement, now) {
+        enqueue(connection, id, Head { due, ..place })?;
+    }
+    Ok(true)
+}
+
+fn due_at(settlement: &Settlement, now: i64) -> Option<i64> {
+    settlement.due_in.map(|wait| now.saturating_add(wait))
 }
 
 /// Updates the URL; its source, its origin, and the status that it has now.
@@ -97,7 +104,7 @@ fn update_url(
                     retry_count = CASE WHEN ?9 THEN 0 ELSE retry_count + ?10 END, updated_at = ?8,
                     etag = CASE WHEN ?11 THEN ?12 ELSE etag END,
                     last_modified = CASE WHEN ?11 THEN ?13 ELSE last_modified END,
-                    content_hash = CASE WHEN ?11 THEN ?14 ELSE content_hash END
+                    content_hash = CASE WHEN ?11 THEN ?14 ELSE content_hash END, due_at = ?15
              WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin, status",
         )?
         .query_row(
@@ -116,6 +123,7 @@ fn update_url(
                 fetched.and_then(|fetched| fetched.etag.as_deref()),
                 fetched.and_then(|fetched| fetched.last_modified.as_deref()),
                 fetched.and_then(|fetched| fetched.content_hash.as_deref()),
+                due_at(settlement, now),
             ],
             |row| Ok((row.get(0)?, row.get(1)?, stored_status(row.get(2)?))),
         )
@@ -147,22 +155,24 @@ fn arrive(
         )?
         .execute(params![from.host.0, from.url.0, host, url, now])?;
     ensure_host(connection, row, defaults)?;
-    let before: Option<(i64, i16, i16, bool)> = connection
+    let before: Option<(i64, i16, i16, bool, i16, Option<i64>)> = connection
         .prepare_cached(
-            "SELECT u.source_id, u.origin, u.status, q.owner IS NOT NULL FROM urls u
-             LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id WHERE u.host_id = ?1 AND u.url_id = ?2",
+            "SELECT u.source_id, u.origin, u.status, l.owner IS NOT NULL, u.priority, u.due_at FROM urls u
+             LEFT JOIN leases l ON l.host_id = u.host_id AND l.url_id = u.url_id WHERE u.host_id = ?1 AND u.url_id = ?2",
         )?
-        .query_row(params![host, url], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .query_row(params![host, url], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?))
+        })
         .optional()?;
     match before {
-        Some((_, _, _, true)) => return Ok(()),
-        Some((source_id, origin, status, false)) => {
-            connection
-                .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
-                .execute(params![host, url])?;
+        Some((_, _, _, true, ..)) => return Ok(()),
+        Some((source_id, origin, status, false, priority, due)) => {
+            if let Some(due) = due {
+                dequeue(connection, row.id, Head { priority, due })?;
+            }
             connection
                 .prepare_cached(
-                    "UPDATE urls SET status = 2, reason = NULL, retry_count = 0, fetch_count = fetch_count + 1, last_fetched_at = ?3, updated_at = ?3
+                    "UPDATE urls SET status = 2, reason = NULL, retry_count = 0, fetch_count = fetch_count + 1, last_fetched_at = ?3, updated_at = ?3, due_at = NULL
                      WHERE host_id = ?1 AND url_id = ?2",
                 )?
                 .execute(params![host, url, now])?;

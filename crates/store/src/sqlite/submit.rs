@@ -5,19 +5,16 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::rows::{Moves, add_event, head_of, stored_status};
+use super::rows::{Moves, add_event, dequeue, enqueue, head_of, stored_status};
 use crate::frontier::{Status, Verdict};
 use crate::head::Head;
 use crate::ids::FrontierId;
 use crate::submission::Prepared;
 
 const INSERT_URL: &str = "INSERT INTO urls
-    (host_id, url_id, discovered_at, updated_at, source_id, key_tail, status, origin, priority, depth, norm_v, url, parent_url, item)
-    VALUES (?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+    (host_id, url_id, discovered_at, updated_at, source_id, key_tail, status, origin, priority, depth, norm_v, url, parent_url, item, due_at)
+    VALUES (?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
     ON CONFLICT DO NOTHING";
-
-const INSERT_QUEUE: &str =
-    "INSERT INTO queue (host_id, priority, due_at, url_id, attempt) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 /// A host waits with the better of what it had and what has come.
 const IMPROVE_HEAD: &str = "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1
@@ -37,7 +34,6 @@ pub(super) fn submit(
     let mut is_alias =
         connection.prepare_cached("SELECT 1 FROM aliases WHERE host_id = ?1 AND url_id = ?2")?;
     let mut insert_url = connection.prepare_cached(INSERT_URL)?;
-    let mut insert_queue = connection.prepare_cached(INSERT_QUEUE)?;
     let mut heads: HashMap<i64, Head> = HashMap::new();
     let mut moves = Moves::default();
     let mut verdicts = Vec::with_capacity(batch.len());
@@ -47,6 +43,10 @@ pub(super) fn submit(
             verdicts.push(Verdict::Known);
             continue;
         }
+        let candidate = Head {
+            priority: row.priority,
+            due: row.not_before.max(now),
+        };
         let inserted = insert_url.execute(params![
             host,
             url,
@@ -60,17 +60,13 @@ pub(super) fn submit(
             row.url,
             row.parent_url,
             row.item,
+            candidate.due,
         ])?;
-        let due = row.not_before.max(now);
-        let candidate = Head {
-            priority: row.priority,
-            due,
-        };
         if inserted == 0 {
             verdicts.push(raise(connection, row, candidate, &mut heads, now)?);
             continue;
         }
-        insert_queue.execute(params![host, row.priority, due, url, 0])?;
+        enqueue(connection, row.id, candidate)?;
         moves.add(row.source_id, row.origin, Status::Pending, 1);
         if !heads.contains_key(&host) {
             ensure_host(connection, row, defaults)?;
@@ -121,34 +117,29 @@ fn raise(
     now: i64,
 ) -> rusqlite::Result<Verdict> {
     let (host, url) = (row.id.host.0, row.id.url.0);
-    let waiting: Option<(i16, i64)> = connection
+    let waits = connection
         .prepare_cached(
-            "SELECT q.priority, q.due_at FROM queue q JOIN urls u ON u.host_id = q.host_id AND u.url_id = q.url_id
-             WHERE q.host_id = ?1 AND q.url_id = ?2 AND q.owner IS NULL AND u.status = 0 AND u.reason IS NULL",
+            "SELECT priority, due_at FROM urls WHERE host_id = ?1 AND url_id = ?2 AND status = 0 AND reason IS NULL AND due_at IS NOT NULL
+                AND NOT EXISTS (SELECT 1 FROM leases WHERE host_id = ?1 AND url_id = ?2)",
         )?
-        .query_row(params![host, url], |found| Ok((found.get(0)?, found.get(1)?)))
+        .query_row(params![host, url], |found| Ok(Head { priority: found.get(0)?, due: found.get(1)? }))
         .optional()?;
-    let Some((priority, due)) = waiting else {
+    let Some(waits) = waits else {
         return Ok(Verdict::Known);
     };
-    if wanted.priority <= priority && wanted.due >= due {
+    if wanted.priority <= waits.priority && wanted.due >= waits.due {
         return Ok(Verdict::Known);
     }
     let raised = Head {
-        priority: wanted.priority.max(priority),
-        due: wanted.due.min(due),
+        priority: wanted.priority.max(waits.priority),
+        due: wanted.due.min(waits.due),
     };
+    dequeue(connection, row.id, waits)?;
+    enqueue(connection, row.id, raised)?;
     connection
-        .prepare_cached(
-            "UPDATE queue SET priority = ?3, due_at = ?4 WHERE host_id = ?1 AND url_id = ?2",
-        )?
-        .execute(params![host, url, raised.priority, raised.due])?;
-    connection
-        .prepare_cached(
-            "UPDATE urls SET priority = ?3, updated_at = ?4 WHERE host_id = ?1 AND url_id = ?2",
-        )?
-        .execute(params![host, url, raised.priority, now])?;
-    let detail = serde_json::json!({ "from": priority, "to": raised.priority }).to_string();
+        .prepare_cached("UPDATE urls SET priority = ?3, due_at = ?4, updated_at = ?5 WHERE host_id = ?1 AND url_id = ?2")?
+        .execute(params![host, url, raised.priority, raised.due, now])?;
+    let detail = serde_json::json!({ "from": waits.priority, "to": raised.priority }).to_string();
     add_event(connection, row.id, now, "raised", &detail)?;
     note_head(heads, host, raised, now);
     Ok(Verdict::Raised)
@@ -160,15 +151,15 @@ struct Known {
     status: i16,
     priority: i16,
     attempts: i32,
+    due: Option<i64>,
     leased_until: Option<i64>,
 }
 
 fn known(connection: &Connection, id: FrontierId) -> rusqlite::Result<Option<Known>> {
     connection
         .prepare_cached(
-            "SELECT u.source_id, u.origin, u.status, u.priority, max(u.attempts, coalesce(q.attempt, 0)),
-                    CASE WHEN q.owner IS NOT NULL THEN q.due_at END
-             FROM urls u LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id
+            "SELECT u.source_id, u.origin, u.status, u.priority, max(u.attempts, coalesce(l.attempt, 0)), u.due_at, l.due_at
+             FROM urls u LEFT JOIN leases l ON l.host_id = u.host_id AND l.url_id = u.url_id
              WHERE u.host_id = ?1 AND u.url_id = ?2",
         )?
         .query_row(params![id.host.0, id.url.0], |row| {
@@ -178,7 +169,8 @@ fn known(connection: &Connection, id: FrontierId) -> rusqlite::Result<Option<Kno
                 status: row.get(2)?,
                 priority: row.get(3)?,
                 attempts: row.get(4)?,
-                leased_until: row.get(5)?,
+                due: row.get(5)?,
+                leased_until: row.get(6)?,
             })
         })
         .optional()
@@ -204,13 +196,10 @@ pub(super) fn remove(
         let Some(row) = known(connection, *id)? else {
             continue;
         };
-        for table in ["queue", "urls"] {
-            connection
-                .prepare_cached(&format!(
-                    "DELETE FROM {table} WHERE host_id = ?1 AND url_id = ?2"
-                ))?
-                .execute(params![id.host.0, id.url.0])?;
-        }
+        forget_place(connection, *id, &row)?;
+        connection
+            .prepare_cached("DELETE FROM urls WHERE host_id = ?1 AND url_id = ?2")?
+            .execute(params![id.host.0, id.url.0])?;
         add_event(connection, *id, now, "removed", "{}")?;
         moves.add(row.source_id, row.origin, row.counted_as(), -1);
         removed += 1;
@@ -234,19 +223,21 @@ pub(super) fn requeue(
         if row.leased_until.is_some_and(|until| until > now) {
             continue;
         }
+        forget_place(connection, *id, &row)?;
+        enqueue(
+            connection,
+            *id,
+            Head {
+                priority: row.priority,
+                due: now,
+            },
+        )?;
         connection
-            .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND url_id = ?2")?
-            .execute(params![id.host.0, id.url.0])?;
-        connection.prepare_cached(INSERT_QUEUE)?.execute(params![
-            id.host.0,
-            row.priority,
-            now,
-            id.url.0,
-            row.attempts
-        ])?;
-        connection
-            .prepare_cached("UPDATE urls SET status = 0, retry_count = 0, reason = NULL, updated_at = ?3 WHERE host_id = ?1 AND url_id = ?2")?
-            .execute(params![id.host.0, id.url.0, now])?;
+            .prepare_cached(
+                "UPDATE urls SET status = 0, retry_count = 0, reason = NULL, attempts = ?3, due_at = ?4, updated_at = ?4
+                 WHERE host_id = ?1 AND url_id = ?2",
+            )?
+            .execute(params![id.host.0, id.url.0, row.attempts, now])?;
         let detail = serde_json::json!({ "was": row.counted_as() }).to_string();
         add_event(connection, *id, now, "retried", &detail)?;
         moves.add(row.source_id, row.origin, row.counted_as(), -1);
@@ -256,6 +247,24 @@ pub(super) fn requeue(
     refresh_heads(connection, ids, now)?;
     moves.write(connection)?;
     Ok(requeued)
+}
+
+/// Takes away the lease and the place in the queue that a URL may have.
+fn forget_place(connection: &Connection, id: FrontierId, row: &Known) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
+        .execute(params![id.host.0, id.url.0])?;
+    match row.due {
+        Some(due) => dequeue(
+            connection,
+            id,
+            Head {
+                priority: row.priority,
+                due,
+            },
+        ),
+        None => Ok(()),
+    }
 }
 
 fn refresh_heads(connection: &Connection, ids: &[FrontierId], now: i64) -> rusqlite::Result<()> {
