@@ -109,6 +109,22 @@ impl Store {
         })
     }
 
+    /// Makes a URL another name of a page: submitting it is `known` from now on.
+    /// `kind` says why, for example `canonical`.
+    pub async fn add_alias(&self, id: FrontierId, page: FrontierId, kind: &str) -> Result<()> {
+        let now = self.now().await?;
+        let sql =
+            "INSERT INTO aliases (host_id, url_id, target_host_id, target_url_id, kind, created_at)
+            VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+        let values = keys(id)
+            .into_iter()
+            .chain(keys(page))
+            .chain([Value::from(kind), Value::from(now)]);
+        self.execute(Statement::new(sql, values.collect::<Vec<_>>()))
+            .await
+            .map(drop)
+    }
+
     /// Events after one of them, for following along.
     pub async fn events_after(&self, event_id: i64, limit: u32) -> Result<Vec<Event>> {
         let sql = format!("{COLUMNS} WHERE event_id > $1 ORDER BY event_id LIMIT $2");

@@ -19,6 +19,7 @@ mod ids;
 mod listing;
 mod migrate_store;
 mod moment;
+mod moves;
 mod postgres;
 mod runs;
 mod schema;

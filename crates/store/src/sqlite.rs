@@ -32,6 +32,10 @@ use crate::turn::Turn;
 use read::Readers;
 use writer::{Durability, Writer};
 
+/// Pages kept in memory. The system caches the file anyway.
+const WRITER_CACHE_MIB: u32 = 64;
+const READER_CACHE_MIB: u32 = 8;
+
 /// How long a writer waits for another process.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
 
@@ -61,7 +65,8 @@ impl SqliteEngine {
             })?;
         }
         let clock = options.clock.clone();
-        let connection = connect(path).map_err(|error| translate(&place, &error))?;
+        let connection =
+            connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&place, &error))?;
         migrate(
             &connection,
             &place,
@@ -81,7 +86,7 @@ impl SqliteEngine {
     }
 }
 
-fn connect(path: &Path) -> rusqlite::Result<Connection> {
+fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -92,10 +97,10 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;
-         PRAGMA cache_size = -131072;
          PRAGMA temp_store = MEMORY;
          PRAGMA wal_autocheckpoint = 16384;",
     )?;
+    connection.pragma_update(None, "cache_size", -1024 * i64::from(cache_mib))?;
     // Without it every new value for a column of a partial index makes SQLite
     // plan the statement again: a fifth of all time.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

@@ -8,6 +8,8 @@ use serde::Serialize;
 use crate::engine::Statement;
 use crate::error::Result;
 use crate::frontier::{Origin, Status};
+use crate::ids::HostId;
+use crate::listing::Filter;
 use crate::store::Store;
 
 /// The frontier in numbers.
@@ -29,6 +31,20 @@ pub struct CountRow {
 }
 
 impl Store {
+    /// How the URLs of one host stand, by counting them.
+    pub async fn stats_of_host(&self, host: HostId) -> Result<BTreeMap<&'static str, i64>> {
+        let mut by_status = zeros();
+        for status in Status::ALL {
+            let filter = Filter {
+                host: Some(host),
+                status: Some(*status),
+                ..Filter::default()
+            };
+            by_status.insert(status.as_str(), self.count(&filter).await?.cast_signed());
+        }
+        Ok(by_status)
+    }
+
     /// Cheap at any size. `fetching` counts leases that ended without a word
     /// until their URL is claimed again.
     pub async fn stats(&self) -> Result<Stats> {
@@ -51,10 +67,7 @@ impl Store {
             });
         }
         rows.retain(|row| row.count != 0);
-        let mut by_status: BTreeMap<_, _> = Status::ALL
-            .iter()
-            .map(|status| (status.as_str(), 0))
-            .collect();
+        let mut by_status = zeros();
         let mut by_origin = BTreeMap::new();
         for row in &rows {
             *by_status.entry(row.status.as_str()).or_insert(0) += row.count;
@@ -73,4 +86,11 @@ impl Store {
             hosts,
         })
     }
+}
+
+fn zeros() -> BTreeMap<&'static str, i64> {
+    Status::ALL
+        .iter()
+        .map(|status| (status.as_str(), 0))
+        .collect()
 }

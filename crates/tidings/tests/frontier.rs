@@ -86,6 +86,11 @@ fn urls_are_added_listed_retried_and_removed() {
                 .contains("manual")
         );
 
+        assert_eq!(
+            place.json(&["frontier", "stats", "--host", "A.example"])[0]["pending"],
+            2
+        );
+
         let rows = place.json(&["frontier", "ls", "--host", "a.example"]);
         assert_eq!(rows.len(), 2);
         let raised = rows
@@ -318,7 +323,7 @@ fn the_benchmark_measures_and_reports() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let figures = report["figures"].as_array().unwrap();
-    assert_eq!(figures.len(), 4);
+    assert_eq!(figures.len(), 5);
     assert!(
         figures
             .iter()

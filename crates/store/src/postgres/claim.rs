@@ -2,17 +2,19 @@
 //! best URL of each. Blocked, leased and idle hosts are never read, so the cost
 //! does not grow with the backlog.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tidings_url::FetchUrl;
 use tokio_postgres::Row;
 
 use super::pool::Connection;
-use super::rows::{Events, LOCK_HOSTS, Moves, hosts_of, refresh_heads, stored_status};
+use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
 use crate::error::{Result, StoreError};
 use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::millis;
+use crate::moves::{Moves, stored_status};
 use crate::turn::Turn;
 
 /// Selecting and updating are separate statements: in one, the index scan ends
@@ -143,12 +145,10 @@ async fn take(
     let mut chosen: Vec<Best> = Vec::with_capacity(found.len());
     let mut poisonous: Vec<Best> = Vec::new();
     let mut taken: Vec<usize> = vec![0; hosts.len()];
+    let places: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
     for row in &found {
         let best = best(row)?;
-        let at = ids
-            .iter()
-            .position(|id| *id == best.host)
-            .unwrap_or_default();
+        let at = places[&best.host];
         if i32::from(best.crashes) >= i32::from(request.quarantine_after) {
             poisonous.push(best);
         } else if taken[at] < hosts[at].may_start(request.per_host) {
@@ -179,7 +179,7 @@ async fn take(
     if !idle.is_empty() {
         refresh_heads(connection, &idle, now).await?;
     }
-    moves.write(connection).await
+    write_moves(connection, &moves).await
 }
 
 fn best(row: &Row) -> Result<Best> {
@@ -242,13 +242,12 @@ async fn lease(
             &[&host_ids, &url_ids, &crashes, &until, &request.owner],
         )
         .await?;
-    let owned: std::collections::HashSet<(i64, [u8; 16])> = chosen
+    let owned: HashSet<(i64, [u8; 16])> = chosen
         .iter()
         .filter(|best| best.was_owned)
         .map(|best| (best.host, best.url))
         .collect();
-    let delays: std::collections::HashMap<i64, i32> =
-        hosts.iter().map(|host| (host.id, host.delay_ms)).collect();
+    let delays: HashMap<i64, i32> = hosts.iter().map(|host| (host.id, host.delay_ms)).collect();
     let mut claims = Vec::with_capacity(rows.len());
     for row in &rows {
         let (claim, status) = read_claim(row, &delays)?;
@@ -262,7 +261,7 @@ async fn lease(
     Ok(claims)
 }
 
-fn read_claim(row: &Row, delays: &std::collections::HashMap<i64, i32>) -> Result<(Claim, Status)> {
+fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> {
     let host: i64 = row.get(0);
     let url_id = UrlId(half_key(row.get(1))?);
     let claim = Claim {

@@ -6,7 +6,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use super::pool::Connection;
 use crate::engine::{Answer, Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::frontier::Status;
+use crate::moves::Moves;
 
 impl ToSql for Value {
     fn to_sql(
@@ -111,35 +111,25 @@ pub(super) async fn refresh_heads(
     connection.execute(&sql, &[&hosts, &now]).await.map(drop)
 }
 
-/// What a batch moved between statuses, appended once at its end.
-#[derive(Debug, Default)]
-pub(super) struct Moves(std::collections::BTreeMap<(i64, i16, i16), i64>);
-
-impl Moves {
-    pub(super) fn add(&mut self, source_id: i64, origin: i16, status: Status, n: i64) {
-        *self
-            .0
-            .entry((source_id, origin, status.code()))
-            .or_insert(0) += n;
+/// Appends what a batch moved, once at its end.
+pub(super) async fn write_moves(connection: &mut Connection<'_>, moves: &Moves) -> Result<()> {
+    let (mut sources, mut origins, mut statuses, mut ns) = (vec![], vec![], vec![], vec![]);
+    for (source, origin, status, n) in moves.changes() {
+        sources.push(source);
+        origins.push(origin);
+        statuses.push(status);
+        ns.push(n);
     }
-
-    pub(super) async fn write(&self, connection: &mut Connection<'_>) -> Result<()> {
-        let changed: Vec<_> = self.0.iter().filter(|(_, n)| **n != 0).collect();
-        if changed.is_empty() {
-            return Ok(());
-        }
-        let sources: Vec<i64> = changed.iter().map(|((source, ..), _)| *source).collect();
-        let origins: Vec<i16> = changed.iter().map(|((_, origin, _), _)| *origin).collect();
-        let statuses: Vec<i16> = changed.iter().map(|((_, _, status), _)| *status).collect();
-        let ns: Vec<i64> = changed.iter().map(|(_, n)| **n).collect();
-        connection
-            .execute(
-                "INSERT INTO count_changes (source_id, origin, status, n) SELECT * FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::SMALLINT[], $4::BIGINT[])",
-                &[&sources, &origins, &statuses, &ns],
-            )
-            .await
-            .map(drop)
+    if ns.is_empty() {
+        return Ok(());
     }
+    connection
+        .execute(
+            "INSERT INTO count_changes (source_id, origin, status, n) SELECT * FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::SMALLINT[], $4::BIGINT[])",
+            &[&sources, &origins, &statuses, &ns],
+        )
+        .await
+        .map(drop)
 }
 
 /// Events of a batch, written together.
@@ -180,8 +170,4 @@ pub(super) fn hosts_of(ids: impl Iterator<Item = i64>) -> Vec<i64> {
     hosts.sort_unstable();
     hosts.dedup();
     hosts
-}
-
-pub(super) fn stored_status(code: i16) -> Status {
-    Status::from_code(i64::from(code)).unwrap_or(Status::Pending)
 }

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::pool::Connection;
-use super::rows::{Events, HEADS, LOCK_HOSTS, Moves, hosts_of, stored_status};
+use super::rows::{Events, HEADS, LOCK_HOSTS, hosts_of, write_moves};
 use crate::documents::PreparedDocument;
 use crate::error::Result;
 use crate::frontier::Status;
 use crate::ids::FrontierId;
+use crate::moves::{Moves, stored_status};
 use crate::settle::{Fetched, HostRest, Retries, Settlement};
 use crate::submission::Prepared;
 
@@ -107,7 +108,7 @@ pub(super) async fn settle(
     }
     events.write(connection, now).await?;
     rest(connection, &held, now).await?;
-    moves.write(connection).await?;
+    write_moves(connection, &moves).await?;
     Ok(accepted)
 }
 

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::pool::Connection;
-use super::rows::{Events, LOCK_HOSTS, Moves, hosts_of, refresh_heads, stored_status};
+use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
 use crate::error::Result;
 use crate::frontier::{Status, Verdict};
 use crate::head::Head;
 use crate::ids::FrontierId;
+use crate::moves::{Moves, stored_status};
 use crate::submission::Prepared;
 
 /// What is there already, by position in the batch. `waiting`: for its first
@@ -120,7 +121,7 @@ pub(super) async fn submit(
     connection
         .execute(IMPROVE_HEADS, &[&ids, &priorities, &dues, &now])
         .await?;
-    moves.write(connection).await?;
+    write_moves(connection, &moves).await?;
     Ok(verdicts)
 }
 
@@ -330,7 +331,7 @@ pub(super) async fn remove(
     }
     events.write(connection, now).await?;
     refresh_heads(connection, &hosts, now).await?;
-    moves.write(connection).await?;
+    write_moves(connection, &moves).await?;
     Ok(rows.len() as u64)
 }
 
@@ -371,6 +372,6 @@ pub(super) async fn requeue(
     }
     events.write(connection, now).await?;
     refresh_heads(connection, &hosts, now).await?;
-    moves.write(connection).await?;
+    write_moves(connection, &moves).await?;
     Ok(rows.len() as u64)
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_url::FetchUrl;
 
-use super::rows::{Moves, add_event, dequeue, head_of, stored_status};
+use super::rows::{add_event, dequeue, head_of, write_moves};
 use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
 use crate::head::Head;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::millis;
+use crate::moves::{Moves, stored_status};
 use crate::turn::Turn;
 
 const READY_HOSTS: &str = "SELECT host_id, delay_ms, max_in_flight, CASE WHEN lease_until <= ?2 THEN 0 ELSE in_flight END
@@ -65,7 +66,7 @@ pub(super) fn claim(
         let taken = (claimed.claims.len() - before) as i64;
         check_out(connection, host, taken, lease_until, now)?;
     }
-    moves.write(connection)?;
+    write_moves(connection, &moves)?;
     if claimed.claims.len() < usize::from(request.max_hosts) {
         claimed.next_ready = next_ready(connection, now)?;
     }

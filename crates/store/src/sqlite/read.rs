@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 
-use super::{connect, translate};
+use super::{READER_CACHE_MIB, connect, translate};
 use crate::error::{Result, StoreError};
 
 const KEPT_OPEN: usize = 4;
@@ -47,7 +47,8 @@ impl Readers {
             .pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => connect(&self.path).map_err(|error| translate(&self.place, &error))?,
+            None => connect(&self.path, READER_CACHE_MIB)
+                .map_err(|error| translate(&self.place, &error))?,
         };
         let result = work(&connection).map_err(|error| translate(&self.place, &error));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,9 +4,9 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::engine::{Answer, Row, Statement, Value};
-use crate::frontier::Status;
 use crate::head::Head;
 use crate::ids::FrontierId;
+use crate::moves::Moves;
 
 impl ToSql for Value {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -148,31 +148,14 @@ pub(super) fn add_event(
     Ok(())
 }
 
-/// What a batch moved between statuses, written once at its end.
-#[derive(Debug, Default)]
-pub(super) struct Moves(std::collections::BTreeMap<(i64, i16, i16), i64>);
-
-impl Moves {
-    pub(super) fn add(&mut self, source_id: i64, origin: i16, status: Status, n: i64) {
-        *self
-            .0
-            .entry((source_id, origin, status.code()))
-            .or_insert(0) += n;
+/// Writes down what a batch moved, once at its end.
+pub(super) fn write_moves(connection: &Connection, moves: &Moves) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO counts (source_id, origin, status, n) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (source_id, origin, status) DO UPDATE SET n = n + excluded.n",
+    )?;
+    for (source, origin, status, n) in moves.changes() {
+        statement.execute(params![source, origin, status, n])?;
     }
-
-    pub(super) fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut statement = connection.prepare_cached(
-            "INSERT INTO counts (source_id, origin, status, n) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (source_id, origin, status) DO UPDATE SET n = n + excluded.n",
-        )?;
-        for ((source, origin, status), n) in self.0.iter().filter(|(_, n)| **n != 0) {
-            statement.execute(params![source, origin, status, n])?;
-        }
-        Ok(())
-    }
-}
-
-/// A status as it is kept in `urls`.
-pub(super) fn stored_status(code: i16) -> Status {
-    Status::from_code(i64::from(code)).unwrap_or(Status::Pending)
+    Ok(())
 }

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::rows::{Moves, add_event, dequeue, enqueue, head_of, stored_status};
+use super::rows::{add_event, dequeue, enqueue, head_of, write_moves};
 use super::submit::ensure_host;
 use crate::documents::PreparedDocument;
 use crate::frontier::Status;
 use crate::head::Head;
 use crate::ids::FrontierId;
+use crate::moves::{Moves, stored_status};
 use crate::settle::{Fetched, HostRest, Retries, Settlement};
 use crate::submission::Prepared;
 
@@ -57,7 +58,7 @@ pub(super) fn settle(
     for (host, end) in &hosts {
         rest(connection, *host, end, now)?;
     }
-    moves.write(connection)?;
+    write_moves(connection, &moves)?;
     Ok(accepted)
 }
 

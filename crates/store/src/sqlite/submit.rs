@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::rows::{Moves, add_event, dequeue, enqueue, head_of, stored_status};
+use super::rows::{add_event, dequeue, enqueue, head_of, write_moves};
 use crate::frontier::{Status, Verdict};
 use crate::head::Head;
 use crate::ids::FrontierId;
+use crate::moves::{Moves, stored_status};
 use crate::submission::Prepared;
 
 const INSERT_URL: &str = "INSERT INTO urls
@@ -75,7 +76,7 @@ pub(super) fn submit(
         verdicts.push(Verdict::New);
     }
     improve_heads(connection, &heads, now)?;
-    moves.write(connection)?;
+    write_moves(connection, &moves)?;
     Ok(verdicts)
 }
 
@@ -205,7 +206,7 @@ pub(super) fn remove(
         removed += 1;
     }
     refresh_heads(connection, ids, now)?;
-    moves.write(connection)?;
+    write_moves(connection, &moves)?;
     Ok(removed)
 }
 
@@ -245,7 +246,7 @@ pub(super) fn requeue(
         requeued += 1;
     }
     refresh_heads(connection, ids, now)?;
-    moves.write(connection)?;
+    write_moves(connection, &moves)?;
     Ok(requeued)
 }
 

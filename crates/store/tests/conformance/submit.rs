@@ -16,6 +16,7 @@ on_both_engines!(
     what_the_feed_said_travels_along,
     control_characters_are_no_trouble,
     submissions_survive_a_restart,
+    another_name_of_a_page_is_known,
 );
 
 async fn each_url_gets_its_verdict_in_order(t: Fixture) {
@@ -195,4 +196,23 @@ async fn submissions_survive_a_restart(t: Fixture) {
             .is_some()
     );
     assert_eq!(again.stats().await.unwrap().by_status["pending"], 1);
+}
+
+async fn another_name_of_a_page_is_known(t: Fixture) {
+    let (page, name) = ("https://a.example/story", "https://a.example/story?print=1");
+    t.submit(&[page]).await;
+    t.store
+        .add_alias(id(name), id(page), "canonical")
+        .await
+        .unwrap();
+    assert_eq!(
+        t.submit(&[name, "https://a.example/other"]).await,
+        [Verdict::Known, Verdict::New]
+    );
+    assert_eq!(
+        t.store.explain(id(name)).await.unwrap().alias_of,
+        Some(id(page))
+    );
+    let host = t.store.stats_of_host(id(page).host).await.unwrap();
+    assert_eq!((host["pending"], host["dead"]), (2, 0));
 }

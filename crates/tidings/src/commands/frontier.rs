@@ -63,10 +63,7 @@ impl FilterArgs {
         Filter {
             status: self.status,
             source_id: self.source,
-            host: self
-                .host
-                .as_ref()
-                .map(|host| HostId::of(&HostKey::from_stored(host.to_lowercase()))),
+            host: self.host.as_deref().map(host_id),
             origin: self.origin,
             reason: self.reason.clone(),
             text: self.query.clone(),
@@ -91,15 +88,23 @@ impl FilterArgs {
     }
 }
 
+fn host_id(host: &str) -> HostId {
+    HostId::of(&HostKey::from_stored(host.to_lowercase()))
+}
+
 /// Show how many URLs are where
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings frontier stats
   tidings frontier stats --json --store postgres://me@db/tidings")]
 struct StatsArgs {
-    /// Also by source and origin
+    /// Also by source or by origin
     #[arg(long)]
     by: Option<By>,
+
+    /// Only the URLs of this host, counted
+    #[arg(long, conflicts_with = "by")]
+    host: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -119,6 +124,17 @@ pub(crate) fn run(args: &FrontierArgs, config: &Config, json: bool) -> Result<()
 }
 
 async fn stats(store: &Store, args: &StatsArgs, json: bool) -> anyhow::Result<()> {
+    if let Some(host) = &args.host {
+        let counts = store.stats_of_host(host_id(host)).await?;
+        if json {
+            return output::json(&counts);
+        }
+        let rows: Vec<[String; 2]> = counts
+            .iter()
+            .map(|(status, n)| [(*status).to_owned(), number(*n)])
+            .collect();
+        return output::columns(&rows);
+    }
     let stats = store.stats().await?;
     if json {
         return output::json(&stats);

@@ -53,6 +53,10 @@ pub(crate) struct FrontierArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 10, 50])]
     workers: Vec<usize>,
 
+    /// How the URLs lie: uniform, skewed or adversarial
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',', default_values_t = Backlog::ALL)]
+    backlogs: Vec<Backlog>,
+
     /// URLs of one claim
     #[arg(long, value_name = "N", default_value_t = 100)]
     batch: u16,
@@ -74,6 +78,37 @@ pub(crate) struct FrontierArgs {
 /// allow 50,000 fetches a second.
 const HOSTS: usize = 10_000;
 const DELAY: Duration = Duration::from_millis(200);
+
+/// How the URLs lie over hosts and priorities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Backlog {
+    /// All hosts have the same share and all URLs the same priority: the
+    /// kindest case for any design.
+    Uniform,
+    /// As on the web: a few hosts have most of the URLs (one has a twentieth),
+    /// and there are ten priorities.
+    Skewed,
+    /// Half of the URLs, most urgent, are on one host that may not be asked.
+    Adversarial,
+}
+
+impl Backlog {
+    const ALL: [Self; 3] = [Self::Uniform, Self::Skewed, Self::Adversarial];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::Skewed => "skewed",
+            Self::Adversarial => "adversarial",
+        }
+    }
+}
+
+impl std::fmt::Display for Backlog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
 
 /// One measured row.
 #[derive(Debug, Clone, Serialize)]
@@ -205,10 +240,10 @@ async fn reference_sizes(
 ) -> anyhow::Result<()> {
     let seconds = Duration::from_secs(args.seconds);
     for size in sizes {
-        for adversarial in [false, true] {
-            reference::fill(address, *size, HOSTS, adversarial).await?;
+        for backlog in &args.backlogs {
+            reference::fill(address, *size, HOSTS, *backlog).await?;
             for workers in &args.workers {
-                show(reference::measure(address, *size, *workers, adversarial, seconds).await?)?;
+                show(reference::measure(address, *size, *workers, *backlog, seconds).await?)?;
             }
         }
     }
@@ -234,7 +269,7 @@ async fn one_size(
     show: &mut impl FnMut(Figure) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let seconds = Duration::from_secs(args.seconds);
-    for backlog in ["uniform", "adversarial"] {
+    for backlog in args.backlogs.iter().copied() {
         let store = Store::open(address, &options()).await?;
         anyhow::ensure!(
             store.stats().await?.hosts == 0,
@@ -245,18 +280,19 @@ async fn one_size(
             engine,
             what,
             urls: size,
-            backlog,
+            backlog: backlog.as_str(),
             workers,
             per_second,
             p99_ms,
             violations,
         };
-        let rate = submit_all(&store, size, backlog == "adversarial").await?;
-        if backlog == "uniform" {
+        let rate = submit_all(&store, size, backlog).await?;
+        if backlog == Backlog::Uniform {
             show(row("submit new", 4, rate, None, None))?;
-            let rate = submit_all(&store, size.min(100_000), false).await?;
+            let rate = submit_all(&store, size.min(100_000), backlog).await?;
             show(row("submit known", 4, rate, None, None))?;
-        } else {
+        }
+        if backlog == Backlog::Adversarial {
             store
                 .block_host(target("blocked", 0).id().host, Moment::NEVER, "benchmark")
                 .await?;
@@ -288,12 +324,18 @@ fn target(host: &str, n: usize) -> Target {
     }
 }
 
-fn submission(n: usize, adversarial: bool) -> Submission {
-    // Half of the backlog, most urgent, on a host that may not be asked.
-    let (host, priority) = if adversarial && n.is_multiple_of(2) {
-        ("blocked".to_owned(), 10)
-    } else {
-        (format!("h{}", n % HOSTS), 5)
+fn submission(n: usize, backlog: Backlog) -> Submission {
+    let (host, priority) = match backlog {
+        Backlog::Adversarial if n.is_multiple_of(2) => ("blocked".to_owned(), 10),
+        Backlog::Uniform | Backlog::Adversarial => (format!("h{}", n % HOSTS), 5),
+        Backlog::Skewed => {
+            // The golden ratio spreads n over 0..1 evenly and without a pattern.
+            let even = (n as f64 * 0.618_033_988_749_895).fract();
+            (
+                format!("h{}", (HOSTS as f64 * even.powi(3)) as usize),
+                (n % 10) as u8 + 1,
+            )
+        }
     };
     Submission {
         priority,
@@ -301,7 +343,7 @@ fn submission(n: usize, adversarial: bool) -> Submission {
     }
 }
 
-async fn submit_all(store: &Store, size: usize, adversarial: bool) -> anyhow::Result<f64> {
+async fn submit_all(store: &Store, size: usize, backlog: Backlog) -> anyhow::Result<f64> {
     const SUBMITTERS: usize = 4;
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
@@ -310,7 +352,7 @@ async fn submit_all(store: &Store, size: usize, adversarial: bool) -> anyhow::Re
         tasks.spawn(async move {
             let numbers: Vec<usize> = (nth..size).step_by(SUBMITTERS).collect();
             for chunk in numbers.chunks(1000) {
-                let batch: Vec<_> = chunk.iter().map(|n| submission(*n, adversarial)).collect();
+                let batch: Vec<_> = chunk.iter().map(|n| submission(*n, backlog)).collect();
                 store.submit(&batch).await?;
             }
             anyhow::Ok(())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, NoTls};
 
-use super::frontier::Figure;
+use super::frontier::{Backlog, Figure};
 
 const DELAY_MS: i32 = 200;
 
@@ -39,16 +39,29 @@ pub(super) async fn fill(
     address: &str,
     size: usize,
     hosts: usize,
-    adversarial: bool,
+    backlog: Backlog,
 ) -> anyhow::Result<()> {
     let client = connect(address).await?;
     client.batch_execute(TABLES).await?;
-    let blocked = if adversarial { "n % 2 = 0" } else { "false" };
+    let even = format!("'h' || n % {hosts} || '.example'");
+    let (host, priority) = match backlog {
+        Backlog::Uniform => (even, "5".to_owned()),
+        Backlog::Skewed => {
+            let spread = "n * 0.618033988749895 - floor(n * 0.618033988749895)";
+            (
+                format!("'h' || floor({hosts} * ({spread}) ^ 3) || '.example'"),
+                "n % 10 + 1".to_owned(),
+            )
+        }
+        Backlog::Adversarial => (
+            format!("CASE WHEN n % 2 = 0 THEN 'blocked.example' ELSE {even} END"),
+            "CASE WHEN n % 2 = 0 THEN 10 ELSE 5 END".to_owned(),
+        ),
+    };
     let rows = format!(
         "INSERT INTO reference_frontier (url, url_hash, host, priority)
          SELECT 'https://' || host || '/' || n, md5(n::text) || md5('x' || n), host, priority
-         FROM (SELECT n, CASE WHEN {blocked} THEN 'blocked.example' ELSE 'h' || n % {hosts} || '.example' END AS host,
-                      CASE WHEN {blocked} THEN 10 ELSE 5 END AS priority FROM generate_series(1, {size}) n) x;
+         FROM (SELECT n, {host} AS host, {priority} AS priority FROM generate_series(1, {size}) n) x;
          INSERT INTO reference_host SELECT DISTINCT host, now() - interval '1 hour', {DELAY_MS} FROM reference_frontier;
          UPDATE reference_host SET min_delay_ms = 2000000000 WHERE host = 'blocked.example'"
     );
@@ -61,7 +74,7 @@ pub(super) async fn measure(
     address: &str,
     urls: usize,
     workers: usize,
-    adversarial: bool,
+    backlog: Backlog,
     seconds: Duration,
 ) -> anyhow::Result<Figure> {
     let starts: Arc<Mutex<(HashMap<String, Instant>, usize)>> = Arc::default();
@@ -121,11 +134,7 @@ pub(super) async fn measure(
         engine: "reference",
         what: "claim+complete",
         urls,
-        backlog: if adversarial {
-            "adversarial"
-        } else {
-            "uniform"
-        },
+        backlog: backlog.as_str(),
         workers,
         per_second: completed as f64 / start.elapsed().as_secs_f64(),
         p99_ms: times.get(times.len() * 99 / 100).copied(),
