@@ -61,6 +61,10 @@ pub(crate) struct FrontierArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     batch: u16,
 
+    /// The gap between two requests to a host, in milliseconds
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    delay_ms: u32,
+
     /// How long each row is measured
     #[arg(long, value_name = "N", default_value_t = 5)]
     seconds: u64,
@@ -77,7 +81,18 @@ pub(crate) struct FrontierArgs {
 /// Enough hosts that politeness is not the limit: 10,000 every 200 ms would
 /// allow 50,000 fetches a second.
 const HOSTS: usize = 10_000;
-const DELAY: Duration = Duration::from_millis(200);
+
+impl FrontierArgs {
+    fn delay(&self) -> Duration {
+        Duration::from_millis(self.delay_ms.into())
+    }
+
+    fn options(&self) -> StoreOptions {
+        let mut options = StoreOptions::default();
+        options.host_delay = self.delay();
+        options
+    }
+}
 
 /// How the URLs lie over hosts and priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -130,7 +145,7 @@ struct Report<'a> {
     cores: usize,
     load_before: String,
     batch: u16,
-    delay_ms: u128,
+    delay_ms: u32,
     hosts: usize,
     figures: &'a [Figure],
 }
@@ -147,7 +162,7 @@ pub(crate) fn run(args: &FrontierArgs, json: bool) -> Result<(), Failure> {
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         load_before,
         batch: args.batch,
-        delay_ms: DELAY.as_millis(),
+        delay_ms: args.delay_ms,
         hosts: HOSTS,
         figures: &figures,
     };
@@ -241,23 +256,20 @@ async fn reference_sizes(
     let seconds = Duration::from_secs(args.seconds);
     for size in sizes {
         for backlog in &args.backlogs {
-            reference::fill(address, *size, HOSTS, *backlog).await?;
+            reference::fill(address, *size, HOSTS, *backlog, args.delay_ms).await?;
             for workers in &args.workers {
-                show(reference::measure(address, *size, *workers, *backlog, seconds).await?)?;
+                show(
+                    reference::measure(address, *size, *workers, *backlog, args.delay(), seconds)
+                        .await?,
+                )?;
             }
         }
     }
     Ok(())
 }
 
-fn options() -> StoreOptions {
-    let mut options = StoreOptions::default();
-    options.host_delay = DELAY;
-    options
-}
-
 async fn empty(address: &str) -> anyhow::Result<()> {
-    drop(Store::open(address, &options().at_schema_version(0)).await?);
+    drop(Store::open(address, &StoreOptions::default().at_schema_version(0)).await?);
     Ok(())
 }
 
@@ -270,7 +282,7 @@ async fn one_size(
 ) -> anyhow::Result<()> {
     let seconds = Duration::from_secs(args.seconds);
     for backlog in args.backlogs.iter().copied() {
-        let store = Store::open(address, &options()).await?;
+        let store = Store::open(address, &args.options()).await?;
         anyhow::ensure!(
             store.stats().await?.hosts == 0,
             "the store {} is not empty",
@@ -298,7 +310,7 @@ async fn one_size(
                 .await?;
         }
         for workers in &args.workers {
-            let done = claim_for(&store, *workers, args.batch, seconds).await?;
+            let done = claim_for(&store, *workers, args, seconds).await?;
             let per_second = done.completed as f64 / done.took.as_secs_f64();
             show(row(
                 "claim+complete",
@@ -389,11 +401,11 @@ struct Watch {
 }
 
 impl Watch {
-    fn started(&mut self, claim: &Claim, at: Moment) {
+    fn started(&mut self, claim: &Claim, at: Moment, delay: Duration) {
         let before = self.last_start.insert(claim.ticket.id.host, at);
         // Claims may be seen here in another order than they were made in.
         let gap = before.map(|before| at.since(before).max(before.since(at)));
-        self.violations += usize::from(gap.is_some_and(|gap| gap < DELAY));
+        self.violations += usize::from(gap.is_some_and(|gap| gap < delay));
     }
 }
 
@@ -402,9 +414,10 @@ impl Watch {
 async fn claim_for(
     store: &Store,
     workers: usize,
-    batch: u16,
+    args: &FrontierArgs,
     seconds: Duration,
 ) -> anyhow::Result<Done> {
+    let (delay, batch) = (args.delay(), args.batch);
     let watch: Arc<Mutex<Watch>> = Arc::default();
     let start = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
@@ -422,7 +435,7 @@ async fn claim_for(
                     claimed
                         .claims
                         .iter()
-                        .for_each(|claim| watch.started(claim, claimed.at));
+                        .for_each(|claim| watch.started(claim, claimed.at, delay));
                 }
                 let ends: Vec<_> = claimed
                     .claims
@@ -439,7 +452,7 @@ async fn claim_for(
                     tokio::time::sleep(
                         claimed
                             .next_ready
-                            .unwrap_or(DELAY)
+                            .unwrap_or(delay)
                             .min(Duration::from_millis(20)),
                     )
                     .await;

@@ -9,18 +9,23 @@ use tokio_postgres::{Client, NoTls};
 
 use super::frontier::{Backlog, Figure};
 
-const DELAY_MS: i32 = 200;
-
+/// Table, indexes and trigger as a published system shipped them.
 const TABLES: &str = "DROP TABLE IF EXISTS reference_frontier, reference_host;
     CREATE TABLE reference_frontier (
         id UUID PRIMARY KEY DEFAULT gen_random_uuid(), url TEXT NOT NULL, url_hash CHAR(64) NOT NULL UNIQUE, host TEXT NOT NULL,
-        priority SMALLINT NOT NULL, status VARCHAR(20) NOT NULL DEFAULT 'pending', next_fetch_at TIMESTAMPTZ NOT NULL DEFAULT now(),
-        last_fetched_at TIMESTAMPTZ, fetch_count INT NOT NULL DEFAULT 0, updated_at TIMESTAMPTZ NOT NULL DEFAULT now());
-    CREATE TABLE reference_host (host TEXT PRIMARY KEY, last_fetch_at TIMESTAMPTZ NOT NULL, min_delay_ms INT NOT NULL)";
+        source_id VARCHAR(36) NOT NULL DEFAULT '', origin VARCHAR(20) NOT NULL DEFAULT 'feed', parent_url TEXT,
+        depth SMALLINT NOT NULL DEFAULT 0, priority SMALLINT NOT NULL, status VARCHAR(20) NOT NULL DEFAULT 'pending',
+        next_fetch_at TIMESTAMPTZ NOT NULL DEFAULT now(), last_fetched_at TIMESTAMPTZ, fetch_count INT NOT NULL DEFAULT 0,
+        content_hash CHAR(64), etag TEXT, last_modified TEXT, retry_count SMALLINT NOT NULL DEFAULT 0, last_error TEXT,
+        discovered_at TIMESTAMPTZ NOT NULL DEFAULT now(), created_at TIMESTAMPTZ NOT NULL DEFAULT now(), updated_at TIMESTAMPTZ NOT NULL DEFAULT now());
+    CREATE TABLE reference_host (host TEXT PRIMARY KEY, last_fetch_at TIMESTAMPTZ NOT NULL, min_delay_ms INT NOT NULL);
+    CREATE OR REPLACE FUNCTION reference_touch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.updated_at = now(); RETURN NEW; END'";
 
-const INDEXES: &str =
-    "CREATE INDEX ON reference_frontier (priority DESC, next_fetch_at) WHERE status = 'pending';
-    CREATE INDEX ON reference_frontier (host);
+const INDEXES: &str = "CREATE INDEX ON reference_frontier (priority DESC, next_fetch_at) WHERE status = 'pending';
+    CREATE INDEX ON reference_frontier (host, last_fetched_at DESC);
+    CREATE INDEX ON reference_frontier (source_id, status);
+    CREATE INDEX ON reference_frontier (content_hash) WHERE content_hash IS NOT NULL;
+    CREATE TRIGGER reference_touch BEFORE UPDATE ON reference_frontier FOR EACH ROW EXECUTE FUNCTION reference_touch();
     ANALYZE reference_frontier; ANALYZE reference_host";
 
 const CLAIM: &str = "SELECT f.id::text, f.host FROM reference_frontier f LEFT JOIN reference_host h ON h.host = f.host
@@ -40,6 +45,7 @@ pub(super) async fn fill(
     size: usize,
     hosts: usize,
     backlog: Backlog,
+    delay_ms: u32,
 ) -> anyhow::Result<()> {
     let client = connect(address).await?;
     client.batch_execute(TABLES).await?;
@@ -62,7 +68,7 @@ pub(super) async fn fill(
         "INSERT INTO reference_frontier (url, url_hash, host, priority)
          SELECT 'https://' || host || '/' || n, md5(n::text) || md5('x' || n), host, priority
          FROM (SELECT n, {host} AS host, {priority} AS priority FROM generate_series(1, {size}) n) x;
-         INSERT INTO reference_host SELECT DISTINCT host, now() - interval '1 hour', {DELAY_MS} FROM reference_frontier;
+         INSERT INTO reference_host SELECT DISTINCT host, now() - interval '1 hour', {delay_ms} FROM reference_frontier;
          UPDATE reference_host SET min_delay_ms = 2000000000 WHERE host = 'blocked.example'"
     );
     client.batch_execute(&rows).await?;
@@ -75,6 +81,7 @@ pub(super) async fn measure(
     urls: usize,
     workers: usize,
     backlog: Backlog,
+    delay: Duration,
     seconds: Duration,
 ) -> anyhow::Result<Figure> {
     let starts: Arc<Mutex<(HashMap<String, Instant>, usize)>> = Arc::default();
@@ -102,7 +109,7 @@ pub(super) async fn measure(
                 {
                     let mut starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
                     let before = starts.0.insert(host.clone(), Instant::now());
-                    let too_soon = before.is_some_and(|before| before.elapsed() < Duration::from_millis(DELAY_MS.unsigned_abs().into()));
+                    let too_soon = before.is_some_and(|before| before.elapsed() < delay);
                     starts.1 += usize::from(too_soon);
                 }
                 client
@@ -113,7 +120,7 @@ pub(super) async fn measure(
                     .await?;
                 client
                     .execute(
-                        "INSERT INTO reference_host VALUES ($1, now(), 200) ON CONFLICT (host) DO UPDATE SET last_fetch_at = now()",
+                        "INSERT INTO reference_host VALUES ($1, now(), 1000) ON CONFLICT (host) DO UPDATE SET last_fetch_at = now()",
                         &[&host],
                     )
                     .await?;
