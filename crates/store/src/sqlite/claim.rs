@@ -23,51 +23,40 @@ struct ReadyHost {
     in_flight: i64,
 }
 
+/// One claim under way.
+struct Claiming<'a> {
+    connection: &'a Connection,
+    request: &'a ClaimRequest,
+    now: i64,
+    lease_until: i64,
+    moves: Moves,
+    claimed: Claimed,
+}
+
 pub(super) fn claim(
     connection: &Connection,
     request: &ClaimRequest,
     turn: Turn,
     now: i64,
 ) -> rusqlite::Result<Claimed> {
-    let mut claimed = Claimed::none(now);
-    let mut moves = Moves::default();
-    let lease_until = now.saturating_add(millis(request.lease));
-    let hosts = ready_hosts(
+    let wanted = usize::from(request.max_hosts);
+    let mut claiming = Claiming {
         connection,
-        usize::from(request.max_hosts),
-        turn.claim_ages(),
+        request,
         now,
-    )?;
+        lease_until: now.saturating_add(millis(request.lease)),
+        moves: Moves::default(),
+        claimed: Claimed::none(now),
+    };
+    let hosts = ready_hosts(connection, wanted, turn.claim_ages(), now)?;
     for (nth, host) in hosts.iter().enumerate() {
-        let free = (host.max_in_flight - host.in_flight).max(1);
-        // Only a host without a delay may have several started at once.
-        let wanted = if host.delay_ms == 0 {
-            free.min(i64::from(request.per_host))
-        } else {
-            1
-        };
-        let before = claimed.claims.len();
-        for _ in 0..wanted {
-            let Some(claim) = take_best(
-                connection,
-                host,
-                request,
-                turn.host_ages(nth),
-                lease_until,
-                now,
-                &mut moves,
-                &mut claimed.quarantined,
-            )?
-            else {
-                break;
-            };
-            claimed.claims.push(claim);
-        }
-        let taken = (claimed.claims.len() - before) as i64;
-        check_out(connection, host, taken, lease_until, now)?;
+        claiming.claim_host(host, turn.host_ages(nth))?;
     }
+    let Claiming {
+        moves, mut claimed, ..
+    } = claiming;
     write_moves(connection, &moves)?;
-    if claimed.claims.len() < usize::from(request.max_hosts) {
+    if claimed.claims.len() < wanted {
         claimed.next_ready = next_ready(connection, now)?;
     }
     Ok(claimed)
@@ -164,60 +153,98 @@ fn queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
     })
 }
 
-#[allow(clippy::too_many_arguments)]
-fn take_best(
-    connection: &Connection,
-    host: &ReadyHost,
-    request: &ClaimRequest,
-    ageing: bool,
-    lease_until: i64,
-    now: i64,
-    moves: &mut Moves,
-    quarantined: &mut u32,
-) -> rusqlite::Result<Option<Claim>> {
-    while let Some(best) = best_due(connection, host.id, ageing, now)? {
-        let id = FrontierId {
-            host: HostId(host.id),
-            url: UrlId(best.url),
+impl Claiming<'_> {
+    /// Leases the best URL of a host, or several where that is polite.
+    fn claim_host(&mut self, host: &ReadyHost, ageing: bool) -> rusqlite::Result<()> {
+        let free = (host.max_in_flight - host.in_flight).max(1);
+        // Only a host without a delay may have several started at once.
+        let wanted = match host.delay_ms {
+            0 => free.min(i64::from(self.request.per_host)),
+            _ => 1,
         };
-        let crashes = best.lost.map_or(0, |(_, crashes)| crashes + 1);
-        if let Some((attempt, _)) = best.lost {
-            let detail = serde_json::json!({ "attempt": attempt, "crashes": crashes }).to_string();
-            add_event(connection, id, now, "lease_expired", &detail)?;
-            if i32::from(crashes) >= i32::from(request.quarantine_after) {
-                quarantine(connection, id, best.place, attempt, now, moves)?;
-                *quarantined += 1;
-                continue;
-            }
+        let mut taken = 0;
+        while taken < wanted && self.take_best(host, ageing)? {
+            taken += 1;
         }
-        let (claim, status) = read_claim(
-            connection,
-            id,
-            best.lost.map_or(0, |(attempt, _)| attempt),
-            host.delay_ms,
-        )?;
-        connection
+        check_out(self.connection, host, taken, self.lease_until, self.now)
+    }
+
+    /// Leases the best due URL; false when there is none.
+    fn take_best(&mut self, host: &ReadyHost, ageing: bool) -> rusqlite::Result<bool> {
+        while let Some(best) = best_due(self.connection, host.id, ageing, self.now)? {
+            let id = FrontierId {
+                host: HostId(host.id),
+                url: UrlId(best.url),
+            };
+            let crashes = best.lost.map_or(0, |(_, crashes)| crashes + 1);
+            if let Some((attempt, _)) = best.lost {
+                let detail =
+                    serde_json::json!({ "attempt": attempt, "crashes": crashes }).to_string();
+                add_event(self.connection, id, self.now, "lease_expired", &detail)?;
+                if i32::from(crashes) >= i32::from(self.request.quarantine_after) {
+                    self.quarantine(id, best.place, attempt)?;
+                    continue;
+                }
+            }
+            self.lease(id, &best, crashes, host.delay_ms)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn lease(
+        &mut self,
+        id: FrontierId,
+        best: &Queued,
+        crashes: i16,
+        delay_ms: i64,
+    ) -> rusqlite::Result<()> {
+        let lost_attempt = best.lost.map_or(0, |(attempt, _)| attempt);
+        let (claim, status) = read_claim(self.connection, id, lost_attempt, delay_ms)?;
+        self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO leases (host_id, url_id, due_at, owner, attempt, crashes, priority, queued_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
-                host.id,
+                id.host.0,
                 best.url,
-                lease_until,
-                request.owner,
+                self.lease_until,
+                self.request.owner,
                 claim.ticket.attempt,
                 crashes,
                 best.place.priority,
                 best.place.due
             ])?;
+        // One whose lease had expired was still counted as being fetched.
         if best.lost.is_none() {
-            moves.add(claim.source_id, claim.origin.code(), status, -1);
-            moves.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
+            self.moves
+                .add(claim.source_id, claim.origin.code(), status, -1);
+            self.moves
+                .add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
         }
-        return Ok(Some(claim));
+        self.claimed.claims.push(claim);
+        Ok(())
     }
-    Ok(None)
+
+    /// Puts aside a URL that may have killed its workers.
+    fn quarantine(&mut self, id: FrontierId, place: Head, attempt: i32) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
+            .execute(params![id.host.0, id.url.0])?;
+        dequeue(self.connection, id, place)?;
+        let (source_id, origin): (i64, i16) = self
+            .connection
+            .prepare_cached(
+                "UPDATE urls SET status = 4, reason = 'quarantined', attempts = ?3, due_at = NULL, updated_at = ?4
+                 WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin",
+            )?
+            .query_row(params![id.host.0, id.url.0, attempt, self.now], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        self.moves.add(source_id, origin, Status::Fetching, -1);
+        self.moves.add(source_id, origin, Status::Dead, 1);
+        self.claimed.quarantined += 1;
+        add_event(self.connection, id, self.now, "quarantined", "{}")
+    }
 }
 
 fn read_claim(
@@ -256,29 +283,6 @@ fn stored_url(text: &str) -> rusqlite::Result<FetchUrl> {
     FetchUrl::parse(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     })
-}
-
-fn quarantine(
-    connection: &Connection,
-    id: FrontierId,
-    place: Head,
-    attempt: i32,
-    now: i64,
-    moves: &mut Moves,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
-        .execute(params![id.host.0, id.url.0])?;
-    dequeue(connection, id, place)?;
-    let (source_id, origin): (i64, i16) = connection
-        .prepare_cached(
-            "UPDATE urls SET status = 4, reason = 'quarantined', attempts = ?3, due_at = NULL, updated_at = ?4
-             WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin",
-        )?
-        .query_row(params![id.host.0, id.url.0, attempt, now], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    moves.add(source_id, origin, Status::Fetching, -1);
-    moves.add(source_id, origin, Status::Dead, 1);
-    add_event(connection, id, now, "quarantined", "{}")
 }
 
 /// The host is gated for the lease, or for its delay while it may have more
