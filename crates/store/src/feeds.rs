@@ -101,29 +101,16 @@ impl Store {
     /// it is known.
     pub async fn add_feed(&self, source_id: i64, kind: &str, url: &str) -> Result<Feed> {
         let now = self.now().await?;
-        let sql = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
-            VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, '{}') ON CONFLICT DO NOTHING";
-        let values = [
-            Value::Int(new_id(now)),
-            Value::Int(source_id),
-            Value::from(kind),
-            Value::from(url),
-            Value::from(now),
-        ];
+        let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
+            VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, '{}') ON CONFLICT (source_id, kind, url) DO NOTHING";
         let select =
             format!("SELECT {COLUMNS} FROM feeds WHERE source_id = $1 AND kind = $2 AND url = $3");
         let key = [Value::Int(source_id), Value::from(kind), Value::from(url)];
-        let answers = self
-            .run(vec![
-                Statement::new(sql, values),
-                Statement::new(select, key),
-            ])
-            .await?;
-        let row = answers[1]
-            .rows
-            .first()
-            .ok_or_else(|| StoreError::not_found(format!("feed {url}")))?;
-        feed(row)
+        let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
+        let statements = vec![Statement::new(insert, values), Statement::new(select, key)];
+        let answers = self.run(statements).await?;
+        let row = answers[1].rows.first();
+        feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
 
     pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {

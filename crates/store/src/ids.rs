@@ -3,6 +3,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -111,15 +113,29 @@ impl From<FrontierId> for String {
     }
 }
 
-/// A new id for rows that the program makes: ordered by time, unique enough for
-/// rows that people make by hand, and exact in JSON (below 2^53).
+/// A new id for rows that the program makes: ordered by time and exact in JSON
+/// (below 2^53). Ids of one process differ for 4,096 in a millisecond; two
+/// processes may meet, and then the primary key says so.
 pub(crate) fn new_id(now: crate::Moment) -> i64 {
-    let mut random = [0; 2];
-    // Without randomness two rows of one millisecond would collide, and the
-    // primary key would say so.
-    let _ = getrandom::fill(&mut random);
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let since_2020 = now.0.saturating_sub(1_577_836_800_000).max(0);
-    (since_2020 << 12 | i64::from(u16::from_be_bytes(random) & 0xfff)) & ((1 << 53) - 1)
+    let nth = i64::from(
+        NEXT.fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(own_start())
+            & 0xfff,
+    );
+    (since_2020 << 12 | nth) & ((1 << 53) - 1)
+}
+
+/// Where the ids of this process begin within a millisecond.
+fn own_start() -> u32 {
+    static START: OnceLock<u32> = OnceLock::new();
+    *START.get_or_init(|| {
+        let mut random = [0; 4];
+        // Without randomness processes only meet more often.
+        let _ = getrandom::fill(&mut random);
+        u32::from_be_bytes(random)
+    })
 }
 
 #[cfg(test)]
@@ -127,6 +143,15 @@ mod tests {
     use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
     use super::*;
+
+    #[test]
+    fn ids_of_one_millisecond_differ() {
+        let now = crate::Moment(1_800_000_000_000);
+        let ids: std::collections::HashSet<_> = (0..4096).map(|_| new_id(now)).collect();
+        assert_eq!(ids.len(), 4096);
+        assert!(ids.iter().all(|id| *id > 0 && *id < 1 << 53));
+        assert!(new_id(crate::Moment(now.0 + 1)) > *ids.iter().max().unwrap());
+    }
 
     #[test]
     fn ids_travel_as_text_and_keys_come_back_whole() {

@@ -63,7 +63,7 @@ impl Store {
         let now = self.now().await?;
         let id = new_id(now);
         let sql = "INSERT INTO sources (source_id, name, url, kind, priority, enabled, config, created_at, updated_at)
-            VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8) ON CONFLICT DO NOTHING";
+            VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8) ON CONFLICT (name) DO NOTHING";
         let values = [
             Value::Int(id),
             Value::from(storable(&new.name)),

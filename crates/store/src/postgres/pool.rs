@@ -19,6 +19,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest that one statement may take before the server is taken for gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Statements kept prepared on a connection. The hot path has a few dozen; only
+/// lists and copies make many, each for one use.
+const KEPT_STATEMENTS: usize = 256;
+
 /// A transaction held open costs everyone; generic plans are 2.6 times as fast
 /// for the small statements of the frontier.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
@@ -233,9 +237,11 @@ impl Connection<'_> {
         let pool = self.pool;
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.opened().client.prepare(sql)).await;
         let statement = self.checked(answer, pool)?;
-        self.opened()
-            .prepared
-            .insert(sql.to_owned(), statement.clone());
+        let prepared = &mut self.opened().prepared;
+        if prepared.len() == KEPT_STATEMENTS {
+            prepared.clear();
+        }
+        prepared.insert(sql.to_owned(), statement.clone());
         Ok(statement)
     }
 
