@@ -173,8 +173,7 @@ fn explain_tells_the_story() {
         assert!(story.contains("status      pending"), "{story}");
         let kinds: Vec<_> = story
             .lines()
-            .filter_map(|line| line.split("  ").nth(1))
-            .map(str::trim)
+            .filter_map(|line| line.split_whitespace().nth(1))
             .collect();
         assert!(
             kinds.contains(&"discovered") && kinds.contains(&"retried"),
