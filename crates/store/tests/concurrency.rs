@@ -335,14 +335,108 @@ async fn worker_process() {
     }
 }
 
+/// Not a test of its own either: sixteen claimers that note when they held which
+/// host, by the clock of the database, until nothing is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn noting_process() {
+    let (Ok(address), Ok(notes)) = (
+        std::env::var("TIDINGS_TEST_NOTING"),
+        std::env::var("TIDINGS_TEST_NOTES"),
+    ) else {
+        return;
+    };
+    let store = Store::open(&address, &options(DELAY_MS, 1)).await.unwrap();
+    let mut claimers = tokio::task::JoinSet::new();
+    for owner in 0..16 {
+        let store = store.clone();
+        claimers.spawn(async move {
+            let mut held = String::new();
+            loop {
+                let claimed = store.claim(&ClaimRequest::new(owner, 2)).await.unwrap();
+                for claim in &claimed.claims {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                    let until = store.now().await.unwrap();
+                    held += &format!("{} {} {}\n", claim.url.host(), claimed.at.0, until.0);
+                    let end = Completion::new(claim.ticket, fetched());
+                    store.complete(&[end]).await.unwrap();
+                }
+                match claimed.next_ready {
+                    None if claimed.claims.is_empty() => return held,
+                    Some(wait) if claimed.claims.is_empty() => {
+                        tokio::time::sleep(wait.min(Duration::from_millis(20))).await;
+                    }
+                    _ => {}
+                }
+            }
+        });
+    }
+    let held = claimers.join_all().await.concat();
+    std::fs::write(notes, held).unwrap();
+}
+
+const DELAY_MS: u64 = 40;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_claimers_in_four_processes_are_as_polite_as_one() {
+    for (address, _folder) in addresses() {
+        let store = Store::open(&address, &options(DELAY_MS, 1)).await.unwrap();
+        fill(&store, 20, 400).await;
+        let folder = tempfile::tempdir().unwrap();
+        let notes: Vec<_> = (0..4).map(|n| folder.path().join(format!("{n}"))).collect();
+        let mut processes: Vec<Worker> = notes
+            .iter()
+            .map(|notes| {
+                Worker::start(
+                    "noting_process",
+                    &[
+                        ("TIDINGS_TEST_NOTING", &address),
+                        ("TIDINGS_TEST_NOTES", notes.to_str().unwrap()),
+                    ],
+                )
+            })
+            .collect();
+        for process in &mut processes {
+            assert!(process.0.wait().unwrap().success());
+        }
+        let mut by_host: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+        for notes in &notes {
+            for line in std::fs::read_to_string(notes).unwrap().lines() {
+                let words: Vec<_> = line.split(' ').collect();
+                let held = (words[1].parse().unwrap(), words[2].parse().unwrap());
+                by_host.entry(words[0].to_owned()).or_default().push(held);
+            }
+        }
+        assert_eq!(
+            by_host.values().map(Vec::len).sum::<usize>(),
+            400,
+            "{address}: each URL once"
+        );
+        for (host, mut held) in by_host {
+            held.sort_unstable();
+            for pair in held.windows(2) {
+                let (before, after) = (pair[0], pair[1]);
+                assert!(
+                    after.0 >= before.1,
+                    "{host}: two under way at once on {address}"
+                );
+                assert!(
+                    after.0 - before.0 >= DELAY_MS,
+                    "{host}: too soon on {address}"
+                );
+            }
+        }
+    }
+}
+
 /// A worker that dies with the test.
 struct Worker(Child);
 
 impl Worker {
-    fn start(address: &str) -> Self {
+    /// Starts one of the processes above.
+    fn start(body: &str, environment: &[(&str, &str)]) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["worker_process", "--exact", "--nocapture"])
-            .env("TIDINGS_TEST_WORKER", address)
+            .args([body, "--exact", "--nocapture"])
+            .envs(environment.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -385,12 +479,14 @@ async fn killed_workers_lose_nothing() {
     for (address, _folder) in addresses() {
         let store = Store::open(&address, &options(20, 1)).await.unwrap();
         fill(&store, 60, 3000).await;
-        let mut workers: Vec<Worker> = (0..3).map(|_| Worker::start(&address)).collect();
+        let mut workers: Vec<Worker> = (0..3)
+            .map(|_| Worker::start("worker_process", &[("TIDINGS_TEST_WORKER", &address)]))
+            .collect();
         for victim in 0..6 {
             tokio::time::sleep(Duration::from_millis(250)).await;
             let worker = &mut workers[victim % 3];
             worker.kill();
-            *worker = Worker::start(&address);
+            *worker = Worker::start("worker_process", &[("TIDINGS_TEST_WORKER", &address)]);
         }
         wait_until_done(&store, 3000).await;
         // Whoever died left a lease that expired, and that is in the books.
