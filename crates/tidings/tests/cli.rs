@@ -247,11 +247,21 @@ fn the_demo_runs_and_ends_cleanly() {
 
 #[test]
 fn logs_go_to_standard_error_as_one_json_object_a_line() {
-    let run = tidings(&["config", "--log-format", "json", "--log-level", "trace"]);
-    assert_eq!(run.code, 0);
-    assert!(
-        run.stderr.lines().all(|line| line.starts_with('{')),
-        "{}",
-        run.stderr
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["sim", "--sites", "1", "--port", "0", "--log-format", "json"];
+    let child = tidings::command(&args, folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    let mut line = String::new();
+    let mut stderr = BufReader::new(running.0.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(event["message"], "simulated web started");
+    assert_eq!(
+        (&event["level"], &event["sites"]),
+        (&"INFO".into(), &1.into())
     );
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use tidings_sim::{SimClock, SimServer, WorldConfig};
+use tracing::info;
 
 use crate::config::{Config, DemoConfig};
 use crate::failure::Failure;
@@ -95,9 +96,11 @@ async fn serve(world: WorldConfig, port: u16) -> anyhow::Result<()> {
 
 pub(crate) async fn start(world: WorldConfig, port: u16) -> anyhow::Result<SimServer> {
     let clock = SimClock::running(world.start, 1.0);
-    SimServer::start(world, clock, ("127.0.0.1", port))
+    let sim = SimServer::start(world, clock, ("127.0.0.1", port))
         .await
-        .with_context(|| format!("port {port} on 127.0.0.1 can't be used; try another --port"))
+        .with_context(|| format!("port {port} on 127.0.0.1 can't be used; try another --port"))?;
+    info!(address = %sim.address(), sites = sim.world().len(), "simulated web started");
+    Ok(sim)
 }
 
 /// How often the demo says how things stand.
