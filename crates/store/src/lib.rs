@@ -45,13 +45,13 @@ pub use frontier::{
 pub use hosts::{Host, Robots};
 pub use idempotency::Replay;
 pub use ids::{FrontierId, HostId, ParseFrontierIdError, UrlId};
-pub use listing::{Filter, Page, UrlRow};
+pub use listing::{Cursor, Filter, Order, Page, ParseCursorError, UrlRow};
 pub use migrate_store::{CopyProgress, copy_store};
 pub use moment::Moment;
 pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
 pub use sources::{NewSource, Source};
-pub use stats::{CountRow, Stats};
+pub use stats::{CountRow, HostStats, Stats};
 pub use store::{Store, StoreOptions};
 pub use tasks::{StartedTask, Task};
 pub use tokens::{Role, Token};

@@ -1,7 +1,13 @@
 //! Lists of frontier rows, page by page: keyset paging, so that page a million
-//! costs as much as the first, and filters that say what is wanted.
+//! costs as much as the first, filters that say what is wanted, and a choice of
+//! order. Only the order of the ids has an index of its own: the others look at
+//! every row that matches, so that the hot path has no more indexes to keep.
 
-use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
@@ -23,12 +29,120 @@ pub struct Filter {
     pub text: Option<String>,
 }
 
+/// What comes first in a list; equals are in the order of their ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// By id: hosts together, cheap at any size.
+    #[default]
+    Id,
+    /// Found last first.
+    Newest,
+    /// Changed last first.
+    Recent,
+    /// What may be fetched next first; what waits for nothing comes last.
+    Due,
+    /// The most urgent first.
+    Priority,
+}
+
+impl Order {
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("id", Self::Id),
+        ("newest", Self::Newest),
+        ("recent", Self::Recent),
+        ("due", Self::Due),
+        ("priority", Self::Priority),
+    ];
+
+    /// What ascends from row to row, in SQL; nothing but the id in `Id`.
+    fn ascending(self, due: &str) -> Option<String> {
+        match self {
+            Self::Id => None,
+            Self::Newest => Some("-u.discovered_at".to_owned()),
+            Self::Recent => Some("-u.updated_at".to_owned()),
+            Self::Due => Some(format!("coalesce({due}, {})", i64::MAX)),
+            Self::Priority => Some("-CAST(u.priority AS BIGINT)".to_owned()),
+        }
+    }
+
+    /// The same of a row at hand.
+    fn place(self, row: &UrlRow) -> i64 {
+        match self {
+            Self::Id => 0,
+            Self::Newest => -row.discovered_at.0,
+            Self::Recent => -row.updated_at.0,
+            Self::Due => row.next_fetch_at.map_or(i64::MAX, |moment| moment.0),
+            Self::Priority => -row.priority,
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text);
+        found.map(|(_, order)| *order).ok_or_else(|| {
+            let names = Self::ALL.map(|(name, _)| name).join(", ");
+            format!("{text:?} is not an order; there are {names}")
+        })
+    }
+}
+
+/// Where a page ended. It goes with the order it was made in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Cursor {
+    place: i64,
+    id: FrontierId,
+}
+
+/// A text that is not a cursor.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is not a cursor: pass what `next` of the page before said")]
+pub struct ParseCursorError(String);
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.place, self.id)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = ParseCursorError;
+
+    fn from_str(text: &str) -> Result<Self, ParseCursorError> {
+        let parse = |text: &str| {
+            let (place, id) = text.split_once('.')?;
+            Some(Self {
+                place: place.parse().ok()?,
+                id: id.parse().ok()?,
+            })
+        };
+        parse(text).ok_or_else(|| ParseCursorError(text.chars().take(80).collect()))
+    }
+}
+
+impl TryFrom<String> for Cursor {
+    type Error = ParseCursorError;
+
+    fn try_from(text: String) -> Result<Self, ParseCursorError> {
+        text.parse()
+    }
+}
+
+impl From<Cursor> for String {
+    fn from(cursor: Cursor) -> Self {
+        cursor.to_string()
+    }
+}
+
 /// Some rows, and where to go on.
 #[derive(Debug, Serialize)]
 pub struct Page {
     pub rows: Vec<UrlRow>,
     /// Pass it as `after` for the next page; `None` on the last one.
-    pub next: Option<FrontierId>,
+    pub next: Option<Cursor>,
 }
 
 /// A frontier row as people see it.
@@ -138,19 +252,13 @@ impl Where {
     }
 }
 
-fn conditions(filter: &Filter, after: Option<FrontierId>) -> Where {
+fn conditions(filter: &Filter) -> Where {
     let mut clause = Where {
         sql: String::new(),
         values: Vec::new(),
     };
     if let Some(host) = filter.host {
         clause.and("u.host_id = ?", [Value::Int(host.0)]);
-    }
-    if let Some(after) = after {
-        clause.and(
-            "(u.host_id, u.url_id) > (?, ?)",
-            [Value::Int(after.host.0), Value::from(&after.url.0[..])],
-        );
     }
     match filter.status {
         Some(Status::Fetching) => clause.and("q.owner IS NOT NULL", []),
@@ -195,19 +303,32 @@ impl Store {
         rows.first().map(url_row).transpose()
     }
 
-    /// Rows in the order of their ids, after one of them.
+    /// Rows that match, in an order, after the end of an earlier page.
     pub async fn list(
         &self,
         filter: &Filter,
-        after: Option<FrontierId>,
+        order: Order,
+        after: Option<Cursor>,
         limit: u32,
     ) -> Result<Page> {
-        let mut clause = conditions(filter, after);
+        let mut clause = conditions(filter);
+        let ascending = order.ascending(self.waiting().due);
+        if let Some(Cursor { place, id }) = after {
+            let (host, url) = (Value::Int(id.host.0), Value::from(&id.url.0[..]));
+            match &ascending {
+                None => clause.and("(u.host_id, u.url_id) > (?, ?)", [host, url]),
+                Some(place_of) => clause.and(
+                    &format!("({place_of}, u.host_id, u.url_id) > (?, ?, ?)"),
+                    [Value::Int(place), host, url],
+                ),
+            }
+        }
         clause.values.push(Value::Int(i64::from(limit) + 1));
         let sql = format!(
-            "{}{} ORDER BY u.host_id, u.url_id LIMIT ${}",
+            "{}{} ORDER BY {}u.host_id, u.url_id LIMIT ${}",
             self.waiting().select(),
             clause.sql,
+            ascending.map_or(String::new(), |place| place + ", "),
             clause.values.len()
         );
         let mut rows = self
@@ -218,13 +339,16 @@ impl Store {
             .collect::<Result<Vec<_>>>()?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|row| row.id);
+        let next = rows.last().filter(|_| more).map(|row| Cursor {
+            place: order.place(row),
+            id: row.id,
+        });
         Ok(Page { rows, next })
     }
 
     /// How many rows match; for previews of what a bulk action would do.
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
-        let clause = conditions(filter, None);
+        let clause = conditions(filter);
         let sql = format!(
             "SELECT count(*) FROM urls u {}{}",
             self.waiting().join(),
@@ -237,5 +361,22 @@ impl Store {
             .transpose()?
             .unwrap_or(0)
             .unsigned_abs())
+    }
+
+    /// How many of the URLs of a host are where, of the first `limit` in the
+    /// order of their ids.
+    pub(crate) async fn count_host(&self, host: HostId, limit: u32) -> Result<Vec<(Status, i64)>> {
+        let sql = format!(
+            "SELECT status, count(*) FROM
+                (SELECT CASE WHEN q.owner IS NOT NULL THEN 1 ELSE u.status END AS status FROM urls u {}
+                 WHERE u.host_id = $1 LIMIT $2) AS some_urls
+             GROUP BY status",
+            self.waiting().join()
+        );
+        let values = [Value::Int(host.0), Value::Int(i64::from(limit))];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter()
+            .map(|row| Ok((Status::from_code(row.int(0)?)?, row.int(1)?)))
+            .collect()
     }
 }

@@ -576,7 +576,12 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     let mut after = None;
     loop {
         let page = store
-            .list(&tidings_store::Filter::default(), after, 5000)
+            .list(
+                &tidings_store::Filter::default(),
+                tidings_store::Order::Id,
+                after,
+                5000,
+            )
             .await
             .unwrap();
         stored.extend(page.rows.into_iter().map(|row| row.url));

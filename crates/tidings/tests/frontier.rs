@@ -87,7 +87,7 @@ fn urls_are_added_listed_retried_and_removed() {
         );
 
         assert_eq!(
-            place.json(&["frontier", "stats", "--host", "A.example"])[0]["pending"],
+            place.json(&["frontier", "stats", "--host", "A.example"])[0]["by_status"]["pending"],
             2
         );
 
@@ -101,15 +101,17 @@ fn urls_are_added_listed_retried_and_removed() {
             (&raised["priority"], &raised["status"]),
             (&Value::from(9), &Value::from("pending"))
         );
-        let page = place.ok(&["frontier", "ls", "--limit", "2"]);
+        let page = place.ok(&["frontier", "ls", "--sort", "priority", "--limit", "2"]);
         let next = page
             .lines()
             .last()
             .unwrap()
-            .strip_prefix("… more: tidings frontier ls --after ")
+            .strip_prefix("… more: add --after ")
             .unwrap()
             .to_owned();
-        assert_eq!(place.json(&["frontier", "ls", "--after", &next]).len(), 1);
+        assert!(page.starts_with("pending  p9"), "{page}");
+        let rest = place.json(&["frontier", "ls", "--sort", "priority", "--after", &next]);
+        assert_eq!(rest.len(), 1);
         assert_eq!(place.json(&["frontier", "ls", "--all"]).len(), 3);
 
         let preview = place.ok(&["frontier", "rm", "--host", "a.example", "--dry-run"]);

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use tidings_store::{Filter, Origin, Outcome, Status, Submission, copy_store};
+use tidings_store::{
+    Cursor, Filter, Order, Origin, Outcome, Status, Submission, UrlRow, copy_store,
+};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, urgent};
 
 on_both_engines!(
     pages_cover_everything_once,
+    every_order_pages_without_gaps,
     filters_hold_together,
     the_dead_can_be_revived,
     what_is_being_fetched_is_not_requeued,
@@ -24,7 +27,11 @@ async fn pages_cover_everything_once(t: Fixture) {
     let mut seen = BTreeSet::new();
     let mut after = None;
     loop {
-        let page = t.store.list(&Filter::default(), after, 100).await.unwrap();
+        let page = t
+            .store
+            .list(&Filter::default(), Order::Id, after, 100)
+            .await
+            .unwrap();
         for row in &page.rows {
             assert!(seen.insert(row.url.clone()), "{} twice", row.url);
         }
@@ -34,6 +41,54 @@ async fn pages_cover_everything_once(t: Fixture) {
         }
     }
     assert_eq!(seen.len(), 250);
+}
+
+/// Rows that differ in every respect that a list may be sorted by, read three at
+/// a time, against the same rows sorted here.
+async fn every_order_pages_without_gaps(t: Fixture) {
+    for n in 0..5_u8 {
+        for (host, priority) in [("a", 1 + n), ("b", 9 - n), ("c", 5)] {
+            let url = format!("https://{host}.example/{n}");
+            t.store.submit(&[urgent(&url, priority)]).await.unwrap();
+        }
+        t.pass(SECOND);
+    }
+    let claims = t.claim(3).await;
+    t.pass(SECOND);
+    t.complete(&claims[0], fetched()).await;
+    t.complete(&claims[1], failed(MINUTE)).await;
+
+    for (name, order) in Order::ALL {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let page = t
+                .store
+                .list(&Filter::default(), order, after, 3)
+                .await
+                .unwrap();
+            rows.extend(page.rows);
+            match page.next {
+                // As text and back, as it travels.
+                Some(next) => after = Some(next.to_string().parse::<Cursor>().unwrap()),
+                None => break,
+            }
+        }
+        let mut sorted = rows.clone();
+        sorted.sort_by_key(|row| {
+            let place = match order {
+                Order::Id => 0,
+                Order::Newest => -row.discovered_at.0,
+                Order::Recent => -row.updated_at.0,
+                Order::Due => row.next_fetch_at.map_or(i64::MAX, |at| at.0),
+                Order::Priority => -row.priority,
+            };
+            (place, row.id)
+        });
+        let ids = |rows: &[UrlRow]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+        assert_eq!(rows.len(), 15, "{name}");
+        assert_eq!(ids(&rows), ids(&sorted), "{name}");
+    }
+    assert!("17".parse::<Cursor>().is_err());
 }
 
 async fn filters_hold_together(t: Fixture) {
@@ -164,7 +219,12 @@ async fn filters_hold_together(t: Fixture) {
     for (name, filter, expected) in rows {
         assert_eq!(t.store.count(&filter).await.unwrap(), expected, "{name}");
         assert_eq!(
-            t.store.list(&filter, None, 10).await.unwrap().rows.len() as u64,
+            t.store
+                .list(&filter, Order::Id, None, 10)
+                .await
+                .unwrap()
+                .rows
+                .len() as u64,
             expected,
             "{name}"
         );

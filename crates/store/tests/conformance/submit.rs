@@ -214,5 +214,6 @@ async fn another_name_of_a_page_is_known(t: Fixture) {
         Some(id(page))
     );
     let host = t.store.stats_of_host(id(page).host).await.unwrap();
-    assert_eq!((host["pending"], host["dead"]), (2, 0));
+    assert_eq!((host.by_status["pending"], host.by_status["dead"]), (2, 0));
+    assert!(!host.has_more);
 }

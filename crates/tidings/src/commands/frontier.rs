@@ -102,7 +102,7 @@ struct StatsArgs {
     #[arg(long)]
     by: Option<By>,
 
-    /// Only the URLs of this host, counted
+    /// Only the URLs of this host (at most 100,000 are counted)
     #[arg(long, conflicts_with = "by")]
     host: Option<String>,
 }
@@ -125,15 +125,20 @@ pub(crate) fn run(args: &FrontierArgs, config: &Config, json: bool) -> Result<()
 
 async fn stats(store: &Store, args: &StatsArgs, json: bool) -> anyhow::Result<()> {
     if let Some(host) = &args.host {
-        let counts = store.stats_of_host(host_id(host)).await?;
+        let stats = store.stats_of_host(host_id(host)).await?;
         if json {
-            return output::json(&counts);
+            return output::json(&stats);
         }
-        let rows: Vec<[String; 2]> = counts
+        let rows: Vec<[String; 2]> = stats
+            .by_status
             .iter()
             .map(|(status, n)| [(*status).to_owned(), number(*n)])
             .collect();
-        return output::columns(&rows);
+        output::columns(&rows)?;
+        if stats.has_more {
+            output::line("The host has more URLs; these are a sample of them.")?;
+        }
+        return Ok(());
     }
     let stats = store.stats().await?;
     if json {

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use tidings_store::{FrontierId, Store};
+use tidings_store::{FrontierId, Order, Store};
 
 use super::add::target;
 use super::{Changed, FilterArgs};
@@ -105,7 +105,7 @@ async fn matching(store: &Store, action: Action, args: &BulkArgs) -> anyhow::Res
     let mut progress = Progress::new("URLs", Some(matched));
     let (mut changed, mut after) = (0, None);
     loop {
-        let page = store.list(&filter, after, PAGE).await?;
+        let page = store.list(&filter, Order::Id, after, PAGE).await?;
         let ids: Vec<_> = page.rows.iter().map(|row| row.id).collect();
         changed += apply(store, action, &ids).await?;
         progress.advance(ids.len() as u64);

@@ -1,7 +1,7 @@
 //! `tidings frontier ls`: rows of the frontier, page by page.
 
 use clap::Args;
-use tidings_store::{FrontierId, Store, UrlRow};
+use tidings_store::{Cursor, Order, Store, UrlRow};
 
 use super::FilterArgs;
 use crate::output;
@@ -10,6 +10,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings frontier ls --status failed --host example.com
+  tidings frontier ls --status dead --sort recent
   tidings frontier ls --reason not_found --limit 1000 --json
   tidings frontier ls --all --json > frontier.jsonl")]
 pub(crate) struct LsArgs {
@@ -24,9 +25,18 @@ pub(crate) struct LsArgs {
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 
-    /// Go on after this id
-    #[arg(long, value_name = "ID")]
-    after: Option<FrontierId>,
+    /// id, newest, recent, due or priority; all but id look at every match
+    #[arg(
+        long,
+        value_name = "ORDER",
+        default_value = "id",
+        hide_default_value = true
+    )]
+    sort: Order,
+
+    /// Go on where a list ended, in the same order
+    #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
+    after: Option<Cursor>,
 }
 
 const PAGE: u32 = 1000;
@@ -36,13 +46,15 @@ pub(super) async fn ls(store: &Store, args: &LsArgs, json: bool) -> anyhow::Resu
     let mut left = if args.all { u32::MAX } else { args.limit };
     let mut after = args.after;
     loop {
-        let page = store.list(&filter, after, left.min(PAGE)).await?;
+        let page = store
+            .list(&filter, args.sort, after, left.min(PAGE))
+            .await?;
         left = left.saturating_sub(page.rows.len() as u32);
         print(&page.rows, json)?;
         match page.next {
             Some(next) if left > 0 => after = Some(next),
             Some(next) if !json => {
-                return output::line(&format!("… more: tidings frontier ls --after {next}"));
+                return output::line(&format!("… more: add --after {next}"));
             }
             _ => return Ok(()),
         }
