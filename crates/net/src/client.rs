@@ -1,0 +1,209 @@
+//! The one way out: every byte that leaves the process on behalf of a feed, a
+//! page, robots.txt, a sitemap, a probe, an API or a webhook leaves through a
+//! [`Client`]. It follows redirects; each hop passes the guard again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tidings_url::FetchUrl;
+use tokio::time::Instant as Deadline;
+
+use crate::dial::{DialTimes, Dialer};
+use crate::exchange::{Answer, NoAnswer, exchange};
+use crate::failure::Failure;
+use crate::head;
+use crate::limits::{Limits, NetOptions};
+use crate::media::Media;
+use crate::pool::{Connection, Pool};
+use crate::redirect;
+use crate::request::{Hop, Protocol, Purpose, Request, Response, Timings};
+use crate::robots::RobotsGate;
+
+/// What to do with a redirect.
+#[derive(Debug, Clone, Copy)]
+pub enum Redirects<'a> {
+    /// The redirect is the answer.
+    Report,
+    Follow,
+    /// Followed where the robots.txt of the target allows it.
+    Ask(&'a RobotsGate),
+}
+
+/// Cheap to clone; all clones share connections and the DNS cache.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    dialer: Dialer,
+    pool: Pool,
+    options: NetOptions,
+    user_agent: String,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client as {}", self.0.user_agent)
+    }
+}
+
+impl Client {
+    pub fn new(options: NetOptions) -> Result<Self, Failure> {
+        Ok(Self(Arc::new(Inner {
+            dialer: Dialer::new(&options)?,
+            pool: Pool::default(),
+            user_agent: options.user_agent(),
+            options,
+        })))
+    }
+
+    pub fn limits(&self) -> &Limits {
+        &self.0.options.limits
+    }
+
+    /// Connections that are kept open for the next request.
+    pub fn idle_connections(&self) -> usize {
+        self.0.pool.len()
+    }
+
+    /// Asks, and follows where the answer leads. A POST is never repeated
+    /// elsewhere: its redirect is the answer.
+    pub async fn fetch(
+        &self,
+        request: Request,
+        redirects: Redirects<'_>,
+    ) -> Result<Response, Failure> {
+        let start = Instant::now();
+        let mut hops: Vec<Hop> = Vec::new();
+        let mut request = request;
+        loop {
+            let mut response = self.fetch_once(&request).await?;
+            let next = match redirects {
+                Redirects::Report => None,
+                _ if request.method != http::Method::GET => None,
+                _ => self.next_address(&request, &response)?,
+            };
+            let Some(next) = next else {
+                response.hops = hops;
+                response.timings.total = start.elapsed();
+                return Ok(response);
+            };
+            let limit = self.limits().redirects;
+            if hops.len() == limit {
+                return Err(Failure::TooManyRedirects { limit });
+            }
+            let is_known = next == request.url || hops.iter().any(|hop| hop.from == next);
+            if is_known {
+                return Err(Failure::RedirectLoop { url: next.into() });
+            }
+            if let Redirects::Ask(robots) = redirects {
+                robots.permit(&next).await?;
+            }
+            hops.push(Hop {
+                from: request.url.clone(),
+                to: next.clone(),
+                status: response.status,
+            });
+            request = request.moved_to(next);
+        }
+    }
+
+    fn next_address(
+        &self,
+        request: &Request,
+        response: &Response,
+    ) -> Result<Option<FetchUrl>, Failure> {
+        let target = redirect::target(
+            &request.url,
+            response.status,
+            &response.headers,
+            self.limits(),
+        )?;
+        let is_page = request.purpose == Purpose::Page && response.status == 200;
+        if target.is_some() || !is_page || response.media != Media::Html {
+            return Ok(target);
+        }
+        let refresh = head::refresh_target(&response.body, &request.url);
+        // A page that reloads itself is a page.
+        Ok(refresh.filter(|next| *next != request.url))
+    }
+
+    async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
+        let deadline = Deadline::now() + self.limits().total;
+        let (mut connection, mut times) = match self.0.pool.take(&request.url) {
+            Some(connection) => (connection, DialTimes::default()),
+            None => self.0.dialer.dial(&request.url).await?,
+        };
+        let mut answer = self.exchange(&mut connection, request, deadline).await;
+        if let Err(NoAnswer {
+            was_stale: true, ..
+        }) = &answer
+        {
+            (connection, times) = self.0.dialer.dial(&request.url).await?;
+            answer = self.exchange(&mut connection, request, deadline).await;
+        }
+        let answer = answer.map_err(|none| none.failure)?;
+        Ok(self.response(request, connection, answer, times).await)
+    }
+
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        request: &Request,
+        deadline: Deadline,
+    ) -> Result<Answer, NoAnswer> {
+        let options = &self.0.options;
+        let credentials = options.credentials.iter();
+        let authorization = credentials
+            .filter_map(|known| known.header_for(&request.url))
+            .next();
+        let user_agent = request.user_agent.as_deref().unwrap_or(&self.0.user_agent);
+        let limits = &options.limits;
+        exchange(
+            connection,
+            request,
+            authorization,
+            user_agent,
+            limits,
+            deadline,
+        )
+        .await
+    }
+
+    async fn response(
+        &self,
+        request: &Request,
+        connection: Connection,
+        answer: Answer,
+        times: DialTimes,
+    ) -> Response {
+        let (peer, is_h2) = (connection.peer, connection.is_h2());
+        // A body that was left in the middle leaves its connection unusable.
+        if !answer.is_cut {
+            self.0.pool.put(&request.url, connection).await;
+        }
+        Response {
+            url: request.url.clone(),
+            hops: Vec::new(),
+            status: answer.status,
+            headers: answer.headers,
+            body: Bytes::from(answer.body),
+            wire_bytes: answer.wire_bytes,
+            media: answer.media,
+            is_cut: answer.is_cut,
+            protocol: if is_h2 {
+                Protocol::Http2
+            } else {
+                Protocol::Http1
+            },
+            peer,
+            timings: Timings {
+                dns: times.dns,
+                connect: times.connect,
+                tls: times.tls,
+                first_byte: answer.first_byte,
+                total: Duration::ZERO,
+            },
+        }
+    }
+}

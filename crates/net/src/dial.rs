@@ -1,0 +1,216 @@
+//! A connection to the server of a URL: resolve once, judge every address, dial
+//! one of those that were judged. There is no moment at which a name could
+//! point elsewhere than where it was judged to point.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tidings_url::FetchUrl;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant as Deadline, timeout_at};
+use tokio_rustls::TlsConnector;
+use tracing::debug;
+
+use crate::egress::Egress;
+use crate::failure::{Failure, Stage};
+use crate::limits::NetOptions;
+use crate::pool::{Connection, Sender};
+use crate::resolve::Names;
+
+/// Addresses of one name that are tried.
+const MOST_ADDRESSES: usize = 8;
+
+/// Concurrent streams, frames and the like are bounded by h2 itself; this is
+/// what it may hold of headers that are not complete.
+const H2_WINDOW: u32 = 256 * 1024;
+
+/// How long each part of a connection took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DialTimes {
+    pub(crate) dns: Duration,
+    pub(crate) connect: Duration,
+    pub(crate) tls: Duration,
+}
+
+pub(crate) struct Dialer {
+    names: Names,
+    egress: Egress,
+    tls: TlsConnector,
+    connect_limit: Duration,
+    header_bytes: usize,
+}
+
+impl Dialer {
+    pub(crate) fn new(options: &NetOptions) -> Result<Self, Failure> {
+        Ok(Self {
+            names: Names::new(&options.dns)?,
+            egress: options.egress.clone(),
+            tls: TlsConnector::from(Arc::new(tls_config(options)?)),
+            connect_limit: options.limits.connect,
+            header_bytes: options.limits.header_bytes,
+        })
+    }
+
+    pub(crate) async fn dial(&self, url: &FetchUrl) -> Result<(Connection, DialTimes), Failure> {
+        let deadline = Deadline::now() + self.connect_limit;
+        let mut times = DialTimes::default();
+        let start = Instant::now();
+        let addresses = self.permitted(url).await?;
+        times.dns = start.elapsed();
+
+        let start = Instant::now();
+        let (stream, peer) = self.connect(&addresses, deadline).await?;
+        times.connect = start.elapsed();
+        // Requests are one write; waiting for more of it only costs time.
+        let _ = stream.set_nodelay(true);
+
+        if url.as_url().scheme() == "http" {
+            let sender = self.speak(stream, false).await?;
+            return Ok((Connection::new(sender, peer), times));
+        }
+        let start = Instant::now();
+        let stream = timeout_at(deadline, self.secure(stream, url))
+            .await
+            .map_err(|_| self.too_late())??;
+        times.tls = start.elapsed();
+        let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let sender = self.speak(stream, is_h2).await?;
+        Ok((Connection::new(sender, peer), times))
+    }
+
+    /// The addresses of a URL, if every one of them may be dialled. One that may
+    /// not makes the name suspicious, so none is.
+    async fn permitted(&self, url: &FetchUrl) -> Result<Vec<SocketAddr>, Failure> {
+        let port = url
+            .as_url()
+            .port_or_known_default()
+            .expect("http and https have a default port");
+        let ips = match url.as_url().host() {
+            Some(url::Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
+            Some(url::Host::Ipv6(ip)) => vec![IpAddr::V6(ip)],
+            _ => self.names.addresses(url.host()).await?,
+        };
+        let mut addresses = Vec::new();
+        for ip in ips {
+            let address = SocketAddr::new(ip, port);
+            self.egress.judge(address)?;
+            addresses.push(address);
+        }
+        addresses.truncate(MOST_ADDRESSES);
+        Ok(addresses)
+    }
+
+    /// One address after the other, each with its share of the time.
+    async fn connect(
+        &self,
+        addresses: &[SocketAddr],
+        deadline: Deadline,
+    ) -> Result<(TcpStream, SocketAddr), Failure> {
+        let mut failure = Failure::Connect {
+            address: "no address".to_owned(),
+            why: "the name has none".to_owned(),
+        };
+        for (at, address) in addresses.iter().enumerate() {
+            let left = deadline.saturating_duration_since(Deadline::now());
+            let share = left / (addresses.len() - at) as u32;
+            failure = match tokio::time::timeout(share, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok((stream, *address)),
+                Ok(Err(error)) => Failure::Connect {
+                    address: address.to_string(),
+                    why: error.to_string(),
+                },
+                Err(_) => self.too_late(),
+            };
+        }
+        Err(failure)
+    }
+
+    async fn secure(
+        &self,
+        stream: TcpStream,
+        url: &FetchUrl,
+    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
+        let failed = |why: String| Failure::Tls {
+            host: url.host().to_owned(),
+            why,
+        };
+        let host = url.host().trim_start_matches('[').trim_end_matches(']');
+        let name =
+            ServerName::try_from(host.to_owned()).map_err(|error| failed(error.to_string()))?;
+        let connected = self.tls.connect(name, stream).await;
+        connected.map_err(|error| failed(error.to_string()))
+    }
+
+    async fn speak(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        is_h2: bool,
+    ) -> Result<Sender, Failure> {
+        let io = TokioIo::new(stream);
+        let failed = |error: hyper::Error| Failure::Disconnected {
+            why: error.to_string(),
+        };
+        if is_h2 {
+            let (sender, connection) =
+                hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+                    .max_header_list_size(self.header_bytes as u32)
+                    .initial_stream_window_size(H2_WINDOW)
+                    .initial_connection_window_size(H2_WINDOW)
+                    .handshake(io)
+                    .await
+                    .map_err(failed)?;
+            tokio::spawn(async move {
+                if let Err(error) = connection.await {
+                    debug!(%error, "a connection ended");
+                }
+            });
+            return Ok(Sender::H2(sender));
+        }
+        let (sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(self.header_bytes)
+            .max_headers(1000)
+            .handshake(io)
+            .await
+            .map_err(failed)?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%error, "a connection ended");
+            }
+        });
+        Ok(Sender::H1(sender))
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::Timeout {
+            stage: Stage::Connect,
+            limit: self.connect_limit,
+        }
+    }
+}
+
+fn tls_config(options: &NetOptions) -> Result<ClientConfig, Failure> {
+    let failed = |why: String| Failure::Tls {
+        host: "(set-up)".to_owned(),
+        why,
+    };
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    for authority in &options.authorities {
+        roots
+            .add(authority.clone())
+            .map_err(|error| failed(error.to_string()))?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| failed(error.to_string()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}

@@ -1,0 +1,53 @@
+//! The one door to the outside: every byte that leaves the process on behalf of
+//! a feed, page, robots.txt, sitemap, probe, API or webhook passes a [`Client`].
+//!
+//! It dials only what the [`Egress`] guard permits, gives up on peers that are
+//! slow, endless or dishonest, undoes encodings within a budget, and asks
+//! robots.txt through the [`RobotsGate`]. It never decides what to fetch or when.
+//!
+//! ```no_run
+//! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
+//! use tidings_net::{Client, NetOptions, Purpose, Redirects, Request, RobotsGate};
+//!
+//! let client = Client::new(NetOptions::default())?;
+//! let robots = RobotsGate::new(client.clone(), None, Default::default());
+//! let url: tidings_url::FetchUrl = "https://example.com/story".parse()?;
+//! robots.permit(&url).await?;
+//! let page = client.fetch(Request::get(url, Purpose::Page), Redirects::Ask(&robots)).await?;
+//! println!("{} {:?}, {} bytes", page.status, page.media, page.body.len());
+//! # Ok(()) }
+//! ```
+
+mod charset;
+mod client;
+mod credentials;
+mod decode;
+mod dial;
+mod egress;
+mod exchange;
+mod failure;
+mod head;
+mod inflate;
+mod limits;
+mod media;
+mod pool;
+mod redirect;
+mod request;
+mod resolve;
+mod retry_after;
+mod robots;
+
+pub use charset::{CharsetFrom, Decoded, decode};
+pub use client::{Client, Redirects};
+pub use credentials::Credentials;
+pub use egress::{Denied, Egress, Why};
+pub use failure::{Class, Failure, Stage};
+pub use limits::{Limits, NetOptions};
+pub use media::Media;
+pub use request::{Hop, Protocol, Purpose, Request, Response, Timings};
+pub use retry_after::retry_after;
+pub use robots::{Permission, RobotsGate, RobotsRules, Verdict};
+
+// What callers need to name certificates and headers.
+pub use http;
+pub use rustls::pki_types::CertificateDer;

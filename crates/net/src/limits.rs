@@ -1,0 +1,82 @@
+//! How much a peer may cost us in time and memory, and what we say of ourselves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+
+use crate::credentials::Credentials;
+use crate::egress::Egress;
+
+/// Bounds of one fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// DNS, TCP and TLS together.
+    pub connect: Duration,
+    /// From the request to the end of the headers.
+    pub headers: Duration,
+    /// From the start to the last byte, redirects not included.
+    pub total: Duration,
+    /// Slower than this over [`Limits::rate_window`] is given up.
+    pub bytes_per_second: u64,
+    pub rate_window: Duration,
+    pub header_bytes: usize,
+    /// Decoded bytes of a body.
+    pub page_bytes: u64,
+    pub feed_bytes: u64,
+    pub sitemap_bytes: u64,
+    pub redirects: usize,
+    pub location_bytes: usize,
+    /// Bytes out for each byte in, once [`Limits::ratio_from`] are out.
+    pub ratio: u64,
+    pub ratio_from: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            headers: Duration::from_secs(10),
+            total: Duration::from_secs(30),
+            bytes_per_second: 1024,
+            rate_window: Duration::from_secs(15),
+            header_bytes: 64 * 1024,
+            page_bytes: 10 * MIB,
+            feed_bytes: 20 * MIB,
+            sitemap_bytes: 50 * MIB,
+            redirects: 5,
+            location_bytes: 8 * 1024,
+            ratio: 200,
+            ratio_from: MIB,
+        }
+    }
+}
+
+pub(crate) const MIB: u64 = 1024 * 1024;
+
+/// Binary bodies are of no use to us: enough to know them by, and no more.
+pub(crate) const BINARY_BYTES: u64 = 64 * 1024;
+
+/// How the door is built.
+#[derive(Debug, Clone, Default)]
+pub struct NetOptions {
+    /// A page or address where site owners find out who we are.
+    pub contact: String,
+    pub limits: Limits,
+    pub egress: Egress,
+    pub credentials: Vec<Credentials>,
+    /// DNS servers to ask instead of the system's.
+    pub dns: Vec<SocketAddr>,
+    /// Certificate authorities to trust besides the public ones.
+    pub authorities: Vec<CertificateDer<'static>>,
+}
+
+impl NetOptions {
+    pub(crate) fn user_agent(&self) -> String {
+        let version = env!("CARGO_PKG_VERSION");
+        match self.contact.trim() {
+            "" => format!("Tidings/{version}"),
+            contact => format!("Tidings/{version} (+{contact})"),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What is asked for, and what comes back. Values only.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use serde::Serialize;
+use tidings_url::FetchUrl;
+
+use crate::charset::{Decoded, decode};
+use crate::limits::Limits;
+use crate::media::Media;
+
+/// What the answer is for; it decides how large it may be and what we accept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Page,
+    Feed,
+    Sitemap,
+    Robots,
+    Api,
+}
+
+impl Purpose {
+    pub(crate) fn body_limit(self, limits: &Limits) -> u64 {
+        match self {
+            Self::Page => limits.page_bytes,
+            // It is cut at what is enough; this is for what is still unpacked.
+            Self::Robots => 4 * crate::robots::READ as u64,
+            Self::Feed | Self::Api => limits.feed_bytes,
+            Self::Sitemap => limits.sitemap_bytes,
+        }
+    }
+
+    /// More than this is not looked at, and not asked for.
+    pub(crate) fn enough(self) -> Option<usize> {
+        (self == Self::Robots).then_some(crate::robots::READ)
+    }
+
+    pub(crate) fn accept(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Page => "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
+            Self::Feed => {
+                "application/rss+xml,application/atom+xml,application/feed+json,application/xml;q=0.9,text/xml;q=0.9,*/*;q=0.5"
+            }
+            Self::Sitemap => "application/xml,text/xml,text/plain;q=0.9,*/*;q=0.5",
+            Self::Robots => "text/plain,*/*;q=0.5",
+            Self::Api => "application/json,application/xml;q=0.9,*/*;q=0.5",
+        })
+    }
+}
+
+/// One thing to ask the outside for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub url: FetchUrl,
+    pub purpose: Purpose,
+    pub method: Method,
+    pub body: Bytes,
+    /// What we have already: the server may answer 304.
+    pub etag: Option<String>,
+    pub last_modified: Option<String>,
+    /// Headers for this origin only: gone after a redirect to another.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Instead of the program's own.
+    pub user_agent: Option<String>,
+}
+
+impl Request {
+    pub fn get(url: FetchUrl, purpose: Purpose) -> Self {
+        Self {
+            url,
+            purpose,
+            method: Method::GET,
+            body: Bytes::new(),
+            etag: None,
+            last_modified: None,
+            headers: Vec::new(),
+            user_agent: None,
+        }
+    }
+
+    pub(crate) fn is_conditional(&self) -> bool {
+        self.etag.is_some() || self.last_modified.is_some()
+    }
+
+    /// The same for another address. Validators belong to the address that gave
+    /// them, and what is for one origin is not for another.
+    pub(crate) fn moved_to(&self, url: FetchUrl) -> Self {
+        let same_origin = url.as_url().origin() == self.url.as_url().origin();
+        let mut next = Self::get(url, self.purpose);
+        next.user_agent.clone_from(&self.user_agent);
+        if same_origin {
+            next.headers.clone_from(&self.headers);
+        }
+        next
+    }
+}
+
+/// One redirect on the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    pub from: FetchUrl,
+    pub to: FetchUrl,
+    /// 200 for a page that refreshes itself.
+    pub status: u16,
+}
+
+impl Hop {
+    /// The address has moved for good.
+    pub fn is_permanent(&self) -> bool {
+        matches!(self.status, 301 | 308)
+    }
+}
+
+/// How long the parts of the last request took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Timings {
+    pub dns: Duration,
+    pub connect: Duration,
+    pub tls: Duration,
+    /// From the request to the headers.
+    pub first_byte: Duration,
+    /// All of it, redirects included.
+    pub total: Duration,
+}
+
+/// The protocol that carried an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Protocol {
+    #[serde(rename = "HTTP/1.1")]
+    Http1,
+    #[serde(rename = "HTTP/2")]
+    Http2,
+}
+
+/// An answer, whatever its status.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// Where it came from, after all redirects.
+    pub url: FetchUrl,
+    pub hops: Vec<Hop>,
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// Decoded; only the start of it when `is_cut`.
+    pub body: Bytes,
+    /// Bytes of the body on the wire.
+    pub wire_bytes: u64,
+    pub media: Media,
+    /// A binary body was not read to its end.
+    pub is_cut: bool,
+    pub protocol: Protocol,
+    pub peer: SocketAddr,
+    pub timings: Timings,
+}
+
+impl Response {
+    /// A header as text; bytes that are not text are left out.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok().map(str::trim)
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> Decoded<'_> {
+        let top_level_domain = self.url.host().rsplit('.').next();
+        decode(&self.body, self.header("content-type"), top_level_domain)
+    }
+}

@@ -1,0 +1,100 @@
+//! Paths and the patterns of robots.txt, both in one spelling, and whether one
+//! matches the other. Pure; linear in the length of both.
+
+/// A path pattern with `*` and a final `$`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    /// What stands between the asterisks, in order.
+    parts: Vec<String>,
+    is_anchored: bool,
+    /// As long as it was written: the longest match wins.
+    length: usize,
+}
+
+impl Pattern {
+    /// `None` for an empty pattern, which matches nothing.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        let (body, is_anchored) = match text.strip_suffix('$') {
+            Some(body) => (body, true),
+            None => (text, false),
+        };
+        // A pattern without its slash means the same to everyone who writes one.
+        let body = if body.starts_with(['/', '*']) || body.is_empty() {
+            body.to_owned()
+        } else {
+            format!("/{body}")
+        };
+        let parts: Vec<String> = body.split('*').map(settle).collect();
+        let length = parts.iter().map(String::len).sum::<usize>() + parts.len() - 1;
+        Some(Self {
+            parts,
+            is_anchored,
+            length: length + usize::from(is_anchored),
+        })
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// `path` is settled. Every part is taken where it comes first: with nothing
+    /// but asterisks between them, no later place can do better.
+    pub(crate) fn matches(&self, path: &str) -> bool {
+        let (first, others) = self
+            .parts
+            .split_first()
+            .expect("splitting always gives a part");
+        let Some(mut rest) = path.strip_prefix(first.as_str()) else {
+            return false;
+        };
+        let Some((last, middle)) = others.split_last() else {
+            return !self.is_anchored || rest.is_empty();
+        };
+        for part in middle {
+            match rest.find(part.as_str()) {
+                Some(at) => rest = &rest[at + part.len()..],
+                None => return false,
+            }
+        }
+        if self.is_anchored {
+            rest.ends_with(last.as_str())
+        } else {
+            rest.contains(last.as_str())
+        }
+    }
+}
+
+/// One spelling for what means the same: unreserved characters are plain, all
+/// other escapes have capital digits, and what can't stand in a URL, or means
+/// something in a pattern, is escaped.
+pub(crate) fn settle(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut settled = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let escaped = match bytes[at] {
+            b'%' => bytes.get(at + 1..at + 3).and_then(hex),
+            _ => None,
+        };
+        let byte = escaped.unwrap_or(bytes[at]);
+        at += if escaped.is_some() { 3 } else { 1 };
+        let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let is_plain = byte.is_ascii_graphic() && !b"*$".contains(&byte);
+        if is_unreserved || (escaped.is_none() && is_plain) {
+            settled.push(char::from(byte));
+        } else {
+            settled.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    settled
+}
+
+fn hex(digits: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok()?;
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u8::from_str_radix(text, 16).ok())?
+}

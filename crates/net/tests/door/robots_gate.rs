@@ -1,0 +1,272 @@
+//! robots.txt is asked once, first, and kept; a host in trouble is "not now".
+
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidings_net::{Client, Failure, Redirects, RobotsGate};
+use tidings_sim::{Act, RawServer};
+use tidings_store::{Moment, Store, StoreOptions};
+use tidings_url::ProxyHosts;
+
+use crate::{OTHER_PEER, client, home, page, path, raw, url};
+
+const HOUR: i64 = 3_600_000;
+
+fn gate(client: &Client, store: Option<Store>, clock: &Arc<AtomicI64>) -> RobotsGate {
+    let clock = Arc::clone(clock);
+    RobotsGate::new(client.clone(), store, ProxyHosts::default())
+        .with_clock(move || Moment(clock.load(Ordering::SeqCst)))
+}
+
+fn clock() -> Arc<AtomicI64> {
+    Arc::new(AtomicI64::new(1_800_000_000_000))
+}
+
+async fn store(folder: &tempfile::TempDir) -> Store {
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    Store::open(&address, &StoreOptions::default())
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_hundred_urls_ask_once() {
+    let server = raw(|_| {
+        vec![
+            Act::Wait(Duration::from_millis(50)),
+            Act::Send(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 27\r\n\r\nUser-agent: *\nDisallow: /no\n"
+                    .to_vec(),
+            ),
+        ]
+    })
+    .await;
+    let client = client();
+    let gate = Arc::new(gate(&client, None, &clock()));
+    let mut asking = tokio::task::JoinSet::new();
+    for n in 0..100 {
+        let (gate, base) = (Arc::clone(&gate), home(server.address()));
+        asking.spawn(async move {
+            let kind = if n % 2 == 0 { "yes" } else { "no" };
+            (n, gate.permit(&url(&format!("{base}{kind}/{n}"))).await)
+        });
+    }
+    let mut asked = 0;
+    while let Some(done) = asking.join_next().await {
+        let (n, permission) = done.unwrap();
+        assert_eq!(permission.is_ok(), n % 2 == 0, "{n}");
+        asked += usize::from(permission.is_ok_and(|permission| permission.was_asked));
+    }
+    assert_eq!(server.connections(), 1);
+    assert!(asked <= 1, "only the one that asked says so");
+}
+
+#[tokio::test]
+async fn the_answer_is_kept_for_a_day_and_shared() {
+    let server = raw(|_| Act::answer("200 OK", b"User-agent: *\nCrawl-delay: 3\n")).await;
+    let address = url(&home(server.address()));
+    let folder = tempfile::tempdir().unwrap();
+    let (client, clock) = (client(), clock());
+    let first = gate(&client, Some(store(&folder).await), &clock);
+    let permission = first.permit(&address).await.unwrap();
+    assert_eq!(permission.crawl_delay, Some(Duration::from_secs(3)));
+    assert!(permission.was_asked);
+    assert!(!first.permit(&address).await.unwrap().was_asked);
+
+    // Another process finds it in the store.
+    let second = gate(&client, Some(store(&folder).await), &clock);
+    assert!(!second.permit(&address).await.unwrap().was_asked);
+    assert_eq!(server.connections(), 1);
+
+    clock.fetch_add(24 * HOUR + 1, Ordering::SeqCst);
+    assert!(second.permit(&address).await.unwrap().was_asked);
+    assert_eq!(server.connections(), 2);
+}
+
+/// A server whose status and body a test can change.
+async fn changing() -> (RawServer, Arc<Mutex<Vec<Act>>>) {
+    let acts = Arc::new(Mutex::new(Vec::new()));
+    let script = Arc::clone(&acts);
+    (raw(move |_| script.lock().unwrap().clone()).await, acts)
+}
+
+#[tokio::test]
+async fn trouble_means_not_now_and_never_yes() {
+    let rows: Vec<(&str, Vec<Act>)> = vec![
+        ("500", Act::answer("500 Trouble", b"")),
+        ("503", Act::answer("503 Busy", b"")),
+        ("429", Act::answer("429 Slower", b"")),
+        ("no answer", vec![Act::Wait(Duration::from_secs(60))]),
+        ("a close", vec![]),
+        (
+            "half a file",
+            vec![Act::Send(
+                b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser".to_vec(),
+            )],
+        ),
+        (
+            "a bomb",
+            Act::answer("200 OK\r\nContent-Encoding: gzip, gzip, gzip", b"x"),
+        ),
+    ];
+    let client = client();
+    for (name, trouble) in rows {
+        let (server, acts) = changing().await;
+        *acts.lock().unwrap() = trouble;
+        let folder = tempfile::tempdir().unwrap();
+        let clock = clock();
+        let gate = gate(&client, Some(store(&folder).await), &clock);
+        let address = url(&home(server.address()));
+        let refused = gate.permit(&address).await.unwrap_err();
+        assert_eq!(refused.code(), "robots_unavailable", "{name}: {refused}");
+        gate.permit(&address).await.unwrap_err();
+        assert_eq!(server.connections(), 1, "{name}: asked again at once");
+
+        clock.fetch_add(HOUR, Ordering::SeqCst);
+        *acts.lock().unwrap() = Act::answer("404 Not Found", b"");
+        assert!(gate.permit(&address).await.is_ok(), "{name}: it is over");
+    }
+}
+
+#[tokio::test]
+async fn no_file_means_yes() {
+    let client = client();
+    for head in [
+        "404 Not Found",
+        "410 Gone",
+        "401 Who",
+        "403 No",
+        "400 What",
+        "451 Law",
+        "999 Odd",
+    ] {
+        let server = raw(move |_| Act::answer(head, b"User-agent: *\nDisallow: /")).await;
+        let gate = gate(&client, None, &clock());
+        assert!(
+            gate.permit(&url(&home(server.address()))).await.is_ok(),
+            "{head}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_last_good_answer_serves_a_day_longer() {
+    let (server, acts) = changing().await;
+    *acts.lock().unwrap() = Act::answer("200 OK", b"User-agent: *\nDisallow: /no\n");
+    let folder = tempfile::tempdir().unwrap();
+    let (client, clock) = (client(), clock());
+    let gate = gate(&client, Some(store(&folder).await), &clock);
+    let (yes, no) = (
+        url(&format!("{}yes", home(server.address()))),
+        url(&format!("{}no", home(server.address()))),
+    );
+    gate.permit(&yes).await.unwrap();
+
+    *acts.lock().unwrap() = Act::answer("503 Busy", b"");
+    clock.fetch_add(30 * HOUR, Ordering::SeqCst);
+    gate.permit(&yes).await.unwrap();
+    assert_eq!(gate.permit(&no).await.unwrap_err().code(), "robots_blocked");
+    assert_eq!(server.connections(), 2);
+
+    clock.fetch_add(19 * HOUR, Ordering::SeqCst);
+    assert_eq!(
+        gate.permit(&yes).await.unwrap_err().code(),
+        "robots_unavailable"
+    );
+}
+
+#[tokio::test]
+async fn redirects_of_the_file_are_followed_five_times() {
+    for (hops, is_allowed) in [(5, false), (6, true)] {
+        let server = raw(move |head| {
+            let n: u32 = path(head).trim_start_matches("/hop").parse().unwrap_or(0);
+            if n == hops {
+                Act::answer("200 OK", b"User-agent: *\nDisallow: /")
+            } else {
+                Act::answer(&format!("302 Found\r\nLocation: /hop{}", n + 1), b"")
+            }
+        })
+        .await;
+        let gate = gate(&client(), None, &clock());
+        let permission = gate.permit(&url(&home(server.address()))).await;
+        assert_eq!(permission.is_ok(), is_allowed, "{hops} hops");
+    }
+}
+
+#[tokio::test]
+async fn the_rules_of_the_first_host_may_live_on_another() {
+    let other = RawServer::start(OTHER_PEER.parse().unwrap(), |_| {
+        Act::answer("200 OK", b"User-agent: *\nDisallow: /no\n")
+    })
+    .await
+    .unwrap();
+    let elsewhere = format!("302 Found\r\nLocation: {}rules.txt", home(other.address()));
+    let server = raw(move |_| Act::answer(&elsewhere, b"")).await;
+    let gate = gate(&client(), None, &clock());
+    let refused = gate
+        .permit(&url(&format!("{}no", home(server.address()))))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "robots_blocked");
+}
+
+#[tokio::test]
+async fn a_redirect_asks_the_other_host_first() {
+    let visits = Arc::new(Mutex::new(Vec::<String>::new()));
+    let noted = Arc::clone(&visits);
+    let other = RawServer::start(OTHER_PEER.parse().unwrap(), move |head| {
+        noted.lock().unwrap().push(path(head).to_owned());
+        match path(head) {
+            "/robots.txt" => Act::answer("200 OK", b"User-agent: *\nDisallow: /no\n"),
+            _ => Act::answer("200 OK", b"the page"),
+        }
+    })
+    .await
+    .unwrap();
+    let base = home(other.address());
+    let server = raw(move |head| {
+        let target = path(head).trim_start_matches('/').to_owned();
+        Act::answer(&format!("302 Found\r\nLocation: {base}{target}"), b"")
+    })
+    .await;
+    let client = client();
+    let gate = gate(&client, None, &clock());
+    let fetch = |target: &str| {
+        client.fetch(
+            page(&format!("{}{target}", home(server.address()))),
+            Redirects::Ask(&gate),
+        )
+    };
+    let refused = fetch("no").await.unwrap_err();
+    assert!(
+        matches!(refused, Failure::RobotsDisallowed { .. }),
+        "{refused}"
+    );
+    assert_eq!(*visits.lock().unwrap(), ["/robots.txt"]);
+    assert_eq!(&fetch("yes").await.unwrap().body[..], b"the page");
+    assert_eq!(*visits.lock().unwrap(), ["/robots.txt", "/yes"]);
+}
+
+#[tokio::test]
+async fn a_huge_file_is_read_as_far_as_it_must_be() {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let server = raw(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1c\r\nUser-agent: *\nDisallow: /no\n\r\n";
+        let line = "# nothing to see here, go on ##".to_owned() + "\n";
+        vec![
+            Act::Send(head.to_vec()),
+            Act::Repeat(format!("20\r\n{line}\r\n").into_bytes(), 1_000_000),
+        ]
+    })
+    .await;
+    let gate = gate(&client(), None, &clock());
+    let refused = gate
+        .permit(&url(&format!("{}no", home(server.address()))))
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), "robots_blocked", "{refused}");
+    assert_eq!(sent.load(Ordering::SeqCst), 1);
+}
