@@ -215,9 +215,7 @@ impl Body {
         let mut rate = Rate::new(limits);
         let mut media = None;
         while let Some(chunk) = next_chunk(&mut body, &mut rate, limits, deadline).await? {
-            // A bomb in a compressed sitemap is stopped by the ratio, a plain
-            // flood by the size, whichever comes first.
-            let pushed = decoder.push(&chunk);
+            decoder.push(&chunk)?;
             if media.is_none() && decoder.bytes().len() >= SNIFFED {
                 media = Some(Media::of(content_type, decoder.bytes()));
             }
@@ -230,7 +228,6 @@ impl Body {
             {
                 return Ok(Self::cut(decoder, media, enough));
             }
-            pushed?;
             if decoder.wire_bytes() > limit {
                 return Err(Failure::BodyTooLarge { limit });
             }

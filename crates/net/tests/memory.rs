@@ -114,6 +114,7 @@ async fn sixty_four_hostile_peers_stay_within_the_bound() {
         assert_eq!(failure.code(), code, "{kind}: {failure}");
     }
     let growth = peak() - before;
+    println!("64 hostile peers cost {} MB", growth >> 20);
     assert!(
         growth < MOST_GROWTH,
         "64 hostile peers cost {} MB",

@@ -1,6 +1,7 @@
 //! Peers that are slow, endless, dishonest or explosive: each ends with its own
 //! typed failure, or with exactly the bytes that were promised.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidings_net::{Media, Redirects};
@@ -268,26 +269,26 @@ fn cases() -> Vec<(&'static str, Vec<Act>, &'static str)> {
 
 #[tokio::test]
 async fn every_hostile_answer_has_its_own_end() {
-    let server = raw(|head| {
-        let at: usize = path(head)
-            .trim_start_matches('/')
-            .parse()
-            .unwrap_or(usize::MAX);
-        cases()
-            .into_iter()
-            .nth(at)
-            .map(|(_, acts, _)| acts)
-            .unwrap_or_default()
+    let cases = Arc::new(cases());
+    let script = Arc::clone(&cases);
+    let server = raw(move |head| {
+        let at: usize = path(head).trim_start_matches('/').parse().unwrap();
+        script[at].1.clone()
     })
     .await;
-    // The gibibytes are made once per answer, so the wait for headers is real.
     let mut options = crate::options();
-    options.limits.ratio_from = 128 * 1024;
+    options.limits.page_bytes = 10 << 20;
     let client = tidings_net::Client::new(options).unwrap();
-    for (at, (name, _, code)) in cases().into_iter().enumerate() {
-        let answer = get(&client, &format!("{}{at}", home(server.address()))).await;
+    let mut fetches = tokio::task::JoinSet::new();
+    for at in 0..cases.len() {
+        let (client, address) = (client.clone(), format!("{}{at}", home(server.address())));
+        fetches.spawn(async move { (at, get(&client, &address).await) });
+    }
+    while let Some(done) = fetches.join_next().await {
+        let (at, answer) = done.unwrap();
+        let (name, _, code) = &cases[at];
         let failure = answer.map(|answer| answer.status).expect_err(name);
-        assert_eq!(failure.code(), code, "{name}: {failure}");
+        assert_eq!(failure.code(), *code, "{name}: {failure}");
     }
     assert_eq!(client.idle_connections(), 0, "no broken connection is kept");
 }
@@ -406,8 +407,8 @@ async fn what_we_have_is_not_sent_again() {
 
 #[tokio::test]
 async fn we_say_who_we_are_and_what_we_read() {
-    let heads = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = std::sync::Arc::clone(&heads);
+    let heads = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = Arc::clone(&heads);
     let server = RawServer::start(crate::PEER.parse().unwrap(), move |head| {
         seen.lock().unwrap().push(head.to_lowercase());
         Act::answer("200 OK", b"")

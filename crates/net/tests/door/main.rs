@@ -25,13 +25,13 @@ use tidings_url::FetchUrl;
 const PEER: &str = "127.0.0.2:0";
 const OTHER_PEER: &str = "127.0.0.3:0";
 
-/// Limits that are short enough to run into.
+/// Limits that are short enough to run into, and long enough for a busy machine.
 fn limits() -> Limits {
     Limits {
-        connect: Duration::from_millis(800),
-        headers: Duration::from_millis(500),
-        total: Duration::from_millis(1500),
-        rate_window: Duration::from_millis(400),
+        connect: Duration::from_secs(3),
+        headers: Duration::from_secs(3),
+        total: Duration::from_secs(5),
+        rate_window: Duration::from_secs(1),
         page_bytes: 256 * 1024,
         ..Limits::default()
     }
