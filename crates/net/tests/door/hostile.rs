@@ -68,7 +68,7 @@ fn cases() -> Vec<(&'static str, Vec<Act>, &'static str)> {
     vec![
         (
             "one byte of the head at a time",
-            vec![Act::Drip(ok.as_bytes().to_vec(), SLOW)],
+            vec![Act::Drip(ok.as_bytes().to_vec(), SLOW * 5)],
             "timeout",
         ),
         (
