@@ -42,12 +42,13 @@ pub use client::{Client, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, Egress, Why};
 pub use failure::{Class, Failure, Stage};
-pub use limits::{Limits, NetOptions};
+pub use limits::{Limits, NetOptions, read_authorities};
 pub use media::Media;
 pub use request::{Hop, Protocol, Purpose, Request, Response, Timings};
 pub use retry_after::retry_after;
 pub use robots::{Permission, RobotsGate, RobotsRules, Verdict};
 
-// What callers need to name certificates and headers.
+// What callers need to name certificates, headers and ranges.
 pub use http;
+pub use ipnet::IpNet;
 pub use rustls::pki_types::CertificateDer;

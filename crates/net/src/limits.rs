@@ -1,9 +1,11 @@
 //! How much a peer may cost us in time and memory, and what we say of ourselves.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::credentials::Credentials;
 use crate::egress::Egress;
@@ -79,4 +81,14 @@ impl NetOptions {
             contact => format!("Tidings/{version} (+{contact})"),
         }
     }
+}
+
+/// The certificates of a PEM file; one that has none is refused.
+pub fn read_authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    let certificates: Vec<_> = read.map_err(|error| error.to_string())?;
+    if certificates.is_empty() {
+        return Err("it holds no certificate".to_owned());
+    }
+    Ok(certificates)
 }

@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
+    Fetch(commands::fetch::FetchArgs),
     Sim(commands::sim::SimArgs),
     Url(commands::url::UrlArgs),
     Bench(commands::bench::BenchArgs),

@@ -1,12 +1,15 @@
 //! The configuration as the program uses it: plain typed structs, passed down,
 //! never global. Values come from [`settings`], which knows where each is from.
 
+mod net;
 mod settings;
+mod table;
 
 use std::path::PathBuf;
 
 use tracing::Level;
 
+pub(crate) use net::NetConfig;
 pub(crate) use settings::{ConfigError, Origin, Settings};
 
 use crate::cli::Cli;
@@ -17,6 +20,7 @@ pub(crate) struct Config {
     store: String,
     data_dir: PathBuf,
     pub(crate) log: LogConfig,
+    pub(crate) net: NetConfig,
     pub(crate) demo: DemoConfig,
 }
 
@@ -71,6 +75,7 @@ impl Config {
                     _ => LogFormat::Pretty,
                 },
             },
+            net: NetConfig::from_settings(settings),
             demo: DemoConfig {
                 sites: settings.get("demo.sites"),
                 articles: settings.get("demo.articles"),

@@ -18,6 +18,16 @@ pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     write(&bytes)
 }
 
+/// Prints text as it is.
+pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+    bytes(text.as_bytes())
+}
+
+/// Prints bytes as they are.
+pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    write(bytes)
+}
+
 /// Prints rows with their columns aligned, the last one as long as it is.
 pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> anyhow::Result<()> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();

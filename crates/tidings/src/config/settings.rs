@@ -1,6 +1,6 @@
-//! Every setting in one table, and the four layers that can give it a value:
-//! default < tidings.toml < environment < flags. Pure but for reading the file;
-//! all problems are found in one pass, and each says where it is.
+//! The four layers that can give a setting its value: default < tidings.toml <
+//! environment < flags. Pure but for reading the file; all problems are found in
+//! one pass, and each says where it is.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,122 +10,8 @@ use std::str::FromStr;
 use serde::Serialize;
 use toml::{Table, Value};
 
+use super::table::{OTHER_VARIABLES, SETTINGS, Setting, setting};
 use crate::cli::Global;
-
-/// One thing that can be configured.
-#[derive(Debug)]
-pub(crate) struct Setting {
-    /// Its name in the file, with dots: `log.level`.
-    pub(crate) key: &'static str,
-    /// Names in the environment that are accepted beside `TIDINGS_LOG_LEVEL`,
-    /// because other tools of the trade use them.
-    other_names: &'static [&'static str],
-    default: &'static str,
-    kind: Kind,
-    pub(crate) about: &'static str,
-}
-
-#[derive(Debug)]
-enum Kind {
-    /// Any text; a password in an address is never shown.
-    Text,
-    OneOf(&'static [&'static str]),
-    Number {
-        least: u64,
-        most: u64,
-    },
-}
-
-/// A setting that is not in this table does not exist.
-static SETTINGS: &[Setting] = &[
-    Setting {
-        key: "store",
-        other_names: &["FRONTIER_DB_URL"],
-        default: "",
-        kind: Kind::Text,
-        about: "where everything is kept; empty: tidings.db in the data folder",
-    },
-    Setting {
-        key: "data_dir",
-        other_names: &[],
-        default: "tidings-data",
-        kind: Kind::Text,
-        about: "folder of the embedded store",
-    },
-    Setting {
-        key: "log.level",
-        other_names: &["LOG_LEVEL"],
-        default: "info",
-        kind: Kind::OneOf(&["error", "warn", "info", "debug", "trace"]),
-        about: "which messages are logged",
-    },
-    Setting {
-        key: "log.format",
-        other_names: &["LOG_FORMAT"],
-        default: "pretty",
-        kind: Kind::OneOf(&["pretty", "json"]),
-        about: "one line of text or of JSON an event",
-    },
-    Setting {
-        key: "demo.sites",
-        other_names: &[],
-        default: "200",
-        kind: Kind::Number {
-            least: 1,
-            most: 1_000_000,
-        },
-        about: "sites of the simulated web",
-    },
-    Setting {
-        key: "demo.articles",
-        other_names: &[],
-        default: "100",
-        kind: Kind::Number {
-            least: 0,
-            most: 1_000_000,
-        },
-        about: "articles that each of them starts with",
-    },
-    Setting {
-        key: "demo.seed",
-        other_names: &[],
-        default: "7",
-        kind: Kind::Number {
-            least: 0,
-            most: u64::MAX,
-        },
-        about: "the seed that everything simulated follows from",
-    },
-];
-
-/// Variables that start with `TIDINGS_` without being settings.
-const OTHER_VARIABLES: &[&str] = &["TIDINGS_CONFIG"];
-
-impl Setting {
-    fn variables(&self) -> impl Iterator<Item = String> + '_ {
-        // The program's own name wins over the borrowed ones.
-        let own = format!("TIDINGS_{}", self.key.replace('.', "_").to_uppercase());
-        std::iter::once(own).chain(self.other_names.iter().map(|name| (*name).to_owned()))
-    }
-
-    fn check(&self, value: &str) -> Result<(), String> {
-        match self.kind {
-            Kind::Text => Ok(()),
-            Kind::OneOf(choices) if choices.contains(&value) => Ok(()),
-            Kind::OneOf(choices) => Err(format!("{value:?} is not one of {}", choices.join(", "))),
-            Kind::Number { least, most } => match value.parse::<u64>() {
-                Ok(number) if (least..=most).contains(&number) => Ok(()),
-                _ => Err(format!(
-                    "{value:?} is not a whole number from {least} to {most}"
-                )),
-            },
-        }
-    }
-}
-
-fn setting(key: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.key == key)
-}
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -377,11 +263,19 @@ fn flatten(table: &Table) -> Vec<(String, String)> {
                     .into_iter()
                     .map(|(key, value)| (format!("{name}.{key}"), value)),
             ),
-            Value::String(text) => flat.push((name.clone(), text.clone())),
-            other => flat.push((name.clone(), other.to_string())),
+            value => flat.push((name.clone(), as_text(value))),
         }
     }
     flat
+}
+
+/// A value as a flag would spell it; the items of a list stand behind commas.
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(as_text).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 fn unknown_variables(environment: &BTreeMap<String, String>) -> impl Iterator<Item = String> + '_ {
@@ -460,20 +354,18 @@ mod tests {
             Settings::resolve(Some(&file), &environment, &[flag("demo.sites", "6")]).unwrap();
         let rows: Vec<_> = settings
             .iter()
+            .filter(|r| r.origin != Origin::Default)
             .map(|r| format!("{}={} from {}", r.setting.key, r.value, r.origin))
             .collect();
         assert_eq!(
             rows,
             [
-                "store= from default",
-                "data_dir=tidings-data from default",
                 "log.level=debug from environment TIDINGS_LOG_LEVEL",
                 "log.format=json from tidings.toml",
                 "demo.sites=6 from flag --set",
-                "demo.articles=100 from default",
-                "demo.seed=7 from default",
             ]
         );
+        assert_eq!(settings.text("demo.articles"), "100");
     }
 
     #[test]

@@ -1,0 +1,286 @@
+//! Every setting, in one table: its key, its other names, its default, what it
+//! may be. A setting that is not here does not exist.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use tidings_net::IpNet;
+
+/// One thing that can be configured.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// Its name in the file, with dots: `log.level`.
+    pub(crate) key: &'static str,
+    /// Names in the environment that are accepted beside `TIDINGS_LOG_LEVEL`,
+    /// because other tools of the trade use them.
+    pub(super) other_names: &'static [&'static str],
+    pub(super) default: &'static str,
+    pub(super) kind: Kind,
+    pub(crate) about: &'static str,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// Any text; a password in an address is never shown.
+    Text,
+    OneOf(&'static [&'static str]),
+    Number {
+        least: u64,
+        most: u64,
+    },
+    /// Any number of items behind commas, each of which must pass.
+    List(fn(&str) -> Result<(), String>),
+}
+
+/// A setting that is not in this table does not exist.
+pub(super) static SETTINGS: &[Setting] = &[
+    Setting {
+        key: "store",
+        other_names: &["FRONTIER_DB_URL"],
+        default: "",
+        kind: Kind::Text,
+        about: "where everything is kept; empty: tidings.db in the data folder",
+    },
+    Setting {
+        key: "data_dir",
+        other_names: &[],
+        default: "tidings-data",
+        kind: Kind::Text,
+        about: "folder of the embedded store",
+    },
+    Setting {
+        key: "log.level",
+        other_names: &["LOG_LEVEL"],
+        default: "info",
+        kind: Kind::OneOf(&["error", "warn", "info", "debug", "trace"]),
+        about: "which messages are logged",
+    },
+    Setting {
+        key: "log.format",
+        other_names: &["LOG_FORMAT"],
+        default: "pretty",
+        kind: Kind::OneOf(&["pretty", "json"]),
+        about: "one line of text or of JSON an event",
+    },
+    Setting {
+        key: "net.contact",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "a page or address that tells site owners who asks; part of the User-Agent",
+    },
+    Setting {
+        key: "net.connect_seconds",
+        other_names: &[],
+        default: "10",
+        kind: Kind::Number {
+            least: 1,
+            most: 600,
+        },
+        about: "time for DNS, TCP and TLS together",
+    },
+    Setting {
+        key: "net.headers_seconds",
+        other_names: &[],
+        default: "10",
+        kind: Kind::Number {
+            least: 1,
+            most: 600,
+        },
+        about: "time from the request to the headers",
+    },
+    Setting {
+        key: "net.total_seconds",
+        other_names: &[],
+        default: "30",
+        kind: Kind::Number {
+            least: 1,
+            most: 3600,
+        },
+        about: "time for one answer, redirects not included",
+    },
+    Setting {
+        key: "net.bytes_per_second",
+        other_names: &[],
+        default: "1024",
+        kind: Kind::Number {
+            least: 0,
+            most: 1_000_000_000,
+        },
+        about: "slower bodies are given up",
+    },
+    Setting {
+        key: "net.page_mib",
+        other_names: &[],
+        default: "10",
+        kind: Kind::Number {
+            least: 1,
+            most: 1024,
+        },
+        about: "largest page, decompressed",
+    },
+    Setting {
+        key: "net.feed_mib",
+        other_names: &[],
+        default: "20",
+        kind: Kind::Number {
+            least: 1,
+            most: 1024,
+        },
+        about: "largest feed, decompressed",
+    },
+    Setting {
+        key: "net.sitemap_mib",
+        other_names: &[],
+        default: "50",
+        kind: Kind::Number {
+            least: 1,
+            most: 1024,
+        },
+        about: "largest sitemap, decompressed",
+    },
+    Setting {
+        key: "net.redirects",
+        other_names: &[],
+        default: "5",
+        kind: Kind::Number { least: 0, most: 20 },
+        about: "how many are followed",
+    },
+    Setting {
+        key: "net.dns",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(dns_server),
+        about: "DNS servers to ask instead of the system's (address:port, …)",
+    },
+    Setting {
+        key: "net.ca_file",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "PEM file of certificate authorities to trust besides the public ones",
+    },
+    Setting {
+        key: "net.auth_file",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "file with a line `domain user:password` for each site that wants one",
+    },
+    Setting {
+        key: "egress.allow",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(range),
+        about: "closed address ranges to open (for example 10.1.2.0/24, …)",
+    },
+    Setting {
+        key: "egress.ports",
+        other_names: &[],
+        default: "80, 443, 8000-8999",
+        kind: Kind::List(ports),
+        about: "ports that may be reached",
+    },
+    Setting {
+        key: "demo.sites",
+        other_names: &[],
+        default: "200",
+        kind: Kind::Number {
+            least: 1,
+            most: 1_000_000,
+        },
+        about: "sites of the simulated web",
+    },
+    Setting {
+        key: "demo.articles",
+        other_names: &[],
+        default: "100",
+        kind: Kind::Number {
+            least: 0,
+            most: 1_000_000,
+        },
+        about: "articles that each of them starts with",
+    },
+    Setting {
+        key: "demo.seed",
+        other_names: &[],
+        default: "7",
+        kind: Kind::Number {
+            least: 0,
+            most: u64::MAX,
+        },
+        about: "the seed that everything simulated follows from",
+    },
+];
+
+/// Variables that start with `TIDINGS_` without being settings.
+pub(super) const OTHER_VARIABLES: &[&str] = &["TIDINGS_CONFIG"];
+
+impl Setting {
+    pub(super) fn variables(&self) -> impl Iterator<Item = String> + '_ {
+        // The program's own name wins over the borrowed ones.
+        let own = format!("TIDINGS_{}", self.key.replace('.', "_").to_uppercase());
+        std::iter::once(own).chain(self.other_names.iter().map(|name| (*name).to_owned()))
+    }
+
+    pub(super) fn check(&self, value: &str) -> Result<(), String> {
+        match self.kind {
+            Kind::Text => Ok(()),
+            Kind::OneOf(choices) if choices.contains(&value) => Ok(()),
+            Kind::OneOf(choices) => Err(format!("{value:?} is not one of {}", choices.join(", "))),
+            Kind::Number { least, most } => match value.parse::<u64>() {
+                Ok(number) if (least..=most).contains(&number) => Ok(()),
+                _ => Err(format!(
+                    "{value:?} is not a whole number from {least} to {most}"
+                )),
+            },
+            Kind::List(check) => items(value).try_for_each(check),
+        }
+    }
+}
+
+pub(super) fn setting(key: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.key == key)
+}
+
+/// The items of a list.
+pub(super) fn items(value: &str) -> impl Iterator<Item = &str> {
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+}
+
+fn dns_server(item: &str) -> Result<(), String> {
+    match item.parse::<SocketAddr>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "{item:?} is not an address and port such as 9.9.9.9:53"
+        )),
+    }
+}
+
+fn range(item: &str) -> Result<(), String> {
+    match item.parse::<IpNet>() {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!(
+            "{item:?} is not a range such as 10.1.2.0/24 or ::1/128"
+        )),
+    }
+}
+
+fn ports(item: &str) -> Result<(), String> {
+    match port_range(item) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "{item:?} is not a port or a range such as 8000-8999"
+        )),
+    }
+}
+
+/// One port, or two with a dash between them.
+pub(super) fn port_range(item: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = item.split_once('-').unwrap_or((item, item));
+    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
+    (!range.is_empty()).then_some(range)
+}
