@@ -12,7 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use tidings_url::FetchUrl;
 
-const MOST_IDLE: usize = 512;
+const MOST_IDLE: usize = 256;
 const LONGEST_IDLE: Duration = Duration::from_secs(20);
 
 pub(crate) enum Sender {
