@@ -16,6 +16,7 @@ use crate::commands;
   tidings run --demo              see it work on a simulated web, offline
   tidings frontier add https://example.com/story
   tidings explain https://example.com/story
+  tidings fetch https://example.com/story
   tidings config                  every setting, and where its value comes from
 
 Exit codes:
