@@ -90,6 +90,16 @@ fn feed(row: &Row) -> Result<Feed> {
     })
 }
 
+fn claim(row: &Row) -> Result<FeedClaim> {
+    Ok(FeedClaim {
+        feed: feed(row)?,
+        attempt: row.int(17)?,
+    })
+}
+
+/// Log lines that are kept of one feed.
+const KEPT_LINES: i64 = 1000;
+
 const MAX_ERROR_CHARS: usize = 500;
 
 fn short(text: Option<&String>) -> Value {
@@ -134,6 +144,96 @@ impl Store {
         rows.iter().map(feed).collect()
     }
 
+    /// The feeds and sitemaps of one source.
+    pub async fn feeds_of_source(&self, source_id: i64) -> Result<Vec<Feed>> {
+        let sql = format!("SELECT {COLUMNS} FROM feeds WHERE source_id = $1 ORDER BY kind, url");
+        let rows = self
+            .rows(Statement::new(sql, [Value::Int(source_id)]))
+            .await?;
+        rows.iter().map(feed).collect()
+    }
+
+    /// Forgets a feed and its log.
+    pub async fn remove_feed(&self, feed_id: i64) -> Result<()> {
+        let statements = vec![
+            Statement::new(
+                "DELETE FROM feed_fetch_log WHERE feed_id = $1",
+                [Value::Int(feed_id)],
+            ),
+            Statement::new(
+                "DELETE FROM feeds WHERE feed_id = $1",
+                [Value::Int(feed_id)],
+            ),
+        ];
+        self.run(statements).await.map(drop)
+    }
+
+    /// Makes a feed due at a moment, unless it is due before; a paused one goes on.
+    pub async fn wake_feed(&self, feed_id: i64, at: Moment) -> Result<()> {
+        let sql = "UPDATE feeds SET paused_reason = NULL,
+                next_poll_at = CASE WHEN next_poll_at < $1 THEN next_poll_at ELSE $2 END
+            WHERE feed_id = $3";
+        let values = [Value::from(at), Value::from(at), Value::Int(feed_id)];
+        match self.execute(Statement::new(sql, values)).await? {
+            0 => Err(StoreError::not_found(format!("feed {feed_id}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// When the next feed is due, if any ever is; moments in the past count.
+    pub async fn next_feed_due(&self) -> Result<Option<Moment>> {
+        let sql = "SELECT min(CASE WHEN lease_until > next_poll_at THEN lease_until ELSE next_poll_at END)
+            FROM feeds WHERE paused_reason IS NULL
+              AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)";
+        let rows = self.rows(Statement::new(sql, [])).await?;
+        let due = rows.first().map(|row| row.optional_moment(0)).transpose()?;
+        Ok(due.flatten())
+    }
+
+    /// Leases one feed now, due or not, unless someone has it; for fires.
+    pub async fn claim_feed(&self, feed_id: i64, lease: Duration) -> Result<Option<FeedClaim>> {
+        let now = self.now().await?;
+        let sql = format!(
+            "UPDATE feeds SET lease_until = $1, attempt = attempt + 1 WHERE feed_id = $2 AND lease_until <= $3
+             RETURNING {COLUMNS}, attempt"
+        );
+        let values = [
+            Value::from(now.plus(lease)),
+            Value::Int(feed_id),
+            Value::from(now),
+        ];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.first().map(claim).transpose()
+    }
+
+    /// Extends the lease of a long poll; false when it was lost.
+    pub async fn keep_feed(&self, claim: &FeedClaim, lease: Duration) -> Result<bool> {
+        let until = self.now().await?.plus(lease);
+        let sql = "UPDATE feeds SET lease_until = $1 WHERE feed_id = $2 AND attempt = $3";
+        let values = [
+            Value::from(until),
+            Value::Int(claim.feed.feed_id),
+            Value::Int(claim.attempt),
+        ];
+        Ok(self.execute(Statement::new(sql, values)).await? > 0)
+    }
+
+    /// Which of these titles the source has not had, and remembers them all.
+    pub async fn note_titles(&self, source_id: i64, titles: &[[u8; 16]]) -> Result<Vec<bool>> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+        let statement = |hash: &[u8; 16]| {
+            let values = [
+                Value::Int(source_id),
+                Value::from(&hash[..]),
+                Value::from(now),
+            ];
+            Statement::new(sql, values)
+        };
+        let answers = self.run(titles.iter().map(statement).collect()).await?;
+        Ok(answers.iter().map(|answer| answer.changed > 0).collect())
+    }
+
     /// Leases feeds that are due, the longest due first. No two pollers get
     /// the same feed.
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
@@ -143,6 +243,7 @@ impl Store {
         let sql = format!(
             "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
              WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
+                                 AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
                                ORDER BY next_poll_at LIMIT $4)
                AND next_poll_at <= $5 AND lease_until <= $6
              RETURNING {COLUMNS}, attempt"
@@ -157,14 +258,7 @@ impl Store {
             Value::from(now),
         ];
         let rows = self.rows(Statement::new(sql, values)).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(FeedClaim {
-                    feed: feed(row)?,
-                    attempt: row.int(17)?,
-                })
-            })
-            .collect()
+        rows.iter().map(claim).collect()
     }
 
     /// Ends a poll: state and log in one transaction. False when the lease was
@@ -243,11 +337,29 @@ impl Store {
         rows.iter().map(line).collect()
     }
 
-    /// Forgets log lines that are older than `keep`.
+    /// Forgets log lines that are older than `keep`, and all but the newest
+    /// thousand of a feed.
     pub async fn forget_fetch_log(&self, keep: Duration) -> Result<u64> {
         let before = self.now().await?.0.saturating_sub(millis(keep));
-        self.execute(Statement::new(
+        let old = Statement::new(
             "DELETE FROM feed_fetch_log WHERE started_at < $1",
+            [Value::Int(before)],
+        );
+        let many = Statement::new(
+            "DELETE FROM feed_fetch_log WHERE started_at < (
+                SELECT started_at FROM feed_fetch_log newer WHERE newer.feed_id = feed_fetch_log.feed_id
+                ORDER BY started_at DESC LIMIT 1 OFFSET $1)",
+            [Value::Int(KEPT_LINES - 1)],
+        );
+        let answers = self.run(vec![old, many]).await?;
+        Ok(answers.iter().map(|answer| answer.changed).sum())
+    }
+
+    /// Forgets titles that were seen longer ago.
+    pub async fn forget_titles(&self, keep: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(keep));
+        self.execute(Statement::new(
+            "DELETE FROM seen_titles WHERE seen_at < $1",
             [Value::Int(before)],
         ))
         .await

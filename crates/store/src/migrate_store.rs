@@ -54,6 +54,11 @@ static TABLES: &[Table] = &[
         columns: "url, seeded_at",
     },
     Table {
+        name: "seen_titles",
+        key: &["source_id", "title_hash"],
+        columns: "source_id, title_hash, seen_at",
+    },
+    Table {
         name: "feeds",
         key: &["feed_id"],
         columns: "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at, last_new_at, next_poll_at, lease_until, attempt, consecutive_errors, error_class, last_error, paused_reason, policy",

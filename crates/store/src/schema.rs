@@ -2,7 +2,7 @@
 //! whole or not at all, under a lock, and can be taken back.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// One step of the schema. `up` texts are run one after the other.
 #[derive(Debug)]
@@ -16,13 +16,25 @@ pub(crate) struct Migration {
 
 const COMMON: &str = include_str!("../schema/common.sql");
 
-pub(crate) static MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    sqlite_up: &[COMMON, include_str!("../schema/sqlite.sql")],
-    sqlite_down: include_str!("../schema/sqlite_down.sql"),
-    postgres_up: &[COMMON, include_str!("../schema/postgres.sql")],
-    postgres_down: include_str!("../schema/postgres_down.sql"),
-}];
+const TITLES: &str = include_str!("../schema/2_titles.sql");
+const TITLES_DOWN: &str = "DROP TABLE seen_titles";
+
+pub(crate) static MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        sqlite_up: &[COMMON, include_str!("../schema/sqlite.sql")],
+        sqlite_down: include_str!("../schema/sqlite_down.sql"),
+        postgres_up: &[COMMON, include_str!("../schema/postgres.sql")],
+        postgres_down: include_str!("../schema/postgres_down.sql"),
+    },
+    Migration {
+        version: 2,
+        sqlite_up: &[TITLES],
+        sqlite_down: TITLES_DOWN,
+        postgres_up: &[TITLES],
+        postgres_down: TITLES_DOWN,
+    },
+];
 
 /// Where the version is kept, the same on both engines.
 pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

@@ -58,7 +58,7 @@ pub(crate) struct HostRest {
 
 const MAX_DELAY_MS: u128 = 3_600_000;
 
-fn host_rest(change: &HostChange, outcome: &Outcome) -> HostRest {
+pub(crate) fn host_rest(change: &HostChange, outcome: &Outcome) -> HostRest {
     let untouched = matches!(outcome, Outcome::Released | Outcome::Deferred { .. });
     HostRest {
         delay_ms: change

@@ -94,6 +94,8 @@ impl Clock {
 pub struct Store {
     engine: Arc<dyn Engine>,
     claims: Arc<AtomicU64>,
+    /// Delay in milliseconds and requests at once of a host that is new.
+    host_defaults: (i64, i64),
 }
 
 impl Store {
@@ -117,6 +119,7 @@ impl Store {
         Ok(Self {
             engine,
             claims: Arc::default(),
+            host_defaults: (millis(options.host_delay), i64::from(options.max_per_host)),
         })
     }
 
@@ -211,6 +214,10 @@ impl Store {
         self.execute(Statement::new(sql, [crate::engine::Value::Int(version)]))
             .await
             .map(drop)
+    }
+
+    pub(crate) fn host_defaults(&self) -> (i64, i64) {
+        self.host_defaults
     }
 
     pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {

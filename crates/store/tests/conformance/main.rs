@@ -29,4 +29,5 @@ mod claim;
 mod complete;
 mod registry;
 mod schema;
+mod slots;
 mod submit;

@@ -12,6 +12,9 @@ on_both_engines!(
     seeds_are_offered_once,
     a_due_feed_is_polled_by_one_poller,
     a_late_poller_is_refused,
+    a_disabled_source_is_not_polled,
+    a_feed_can_be_woken_taken_and_removed,
+    a_title_is_new_once,
     a_feed_without_news_and_a_failed_one_are_different,
     the_same_task_waits_its_minute,
     runs_are_kept,
@@ -150,6 +153,110 @@ async fn a_due_feed_is_polled_by_one_poller(t: Fixture) {
     let rest = t.store.claim_feeds(20, MINUTE).await.unwrap().len();
     assert_eq!(claimed + rest, 10);
     assert_eq!(t.store.claim_feeds(20, MINUTE).await.unwrap().len(), 0);
+}
+
+async fn a_disabled_source_is_not_polled(t: Fixture) {
+    let paper = t.store.add_source(&source("paper")).await.unwrap();
+    let feed = "https://paper.example/feed";
+    t.store
+        .add_feed(paper.source_id, "feed", feed)
+        .await
+        .unwrap();
+    t.store
+        .set_source_enabled(paper.source_id, Some("asked to stop"))
+        .await
+        .unwrap();
+    assert!(t.store.claim_feeds(9, MINUTE).await.unwrap().is_empty());
+    assert_eq!(t.store.next_feed_due().await.unwrap(), None);
+    t.store
+        .set_source_enabled(paper.source_id, None)
+        .await
+        .unwrap();
+    assert!(t.store.next_feed_due().await.unwrap().is_some());
+    assert_eq!(t.store.claim_feeds(9, MINUTE).await.unwrap().len(), 1);
+}
+
+async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
+    let feed = t
+        .store
+        .add_feed(1, "feed", "https://a.example/feed")
+        .await
+        .unwrap();
+    let claim = t
+        .store
+        .claim_feed(feed.feed_id, MINUTE)
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        t.store
+            .claim_feed(feed.feed_id, MINUTE)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(t.store.keep_feed(&claim, MINUTE * 3).await.unwrap());
+    t.pass(MINUTE * 2);
+    assert!(
+        t.store
+            .claim_feed(feed.feed_id, MINUTE)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let log = FetchLogRow {
+        started_at: t.store.now().await.unwrap(),
+        elapsed_ms: 1,
+        outcome: "ok".to_owned(),
+        items_seen: 0,
+        items_new: 0,
+        error_class: None,
+        error_message: None,
+        bytes: 0,
+    };
+    let paused = Feed {
+        paused_reason: Some("gone".to_owned()),
+        ..feed.clone()
+    };
+    let result = PollResult {
+        feed: paused,
+        next_poll_in: MINUTE * 60,
+        log,
+    };
+    assert!(t.store.complete_poll(&claim, &result).await.unwrap());
+    t.pass(MINUTE * 90);
+    assert!(
+        t.store.claim_feeds(9, MINUTE).await.unwrap().is_empty(),
+        "it is paused"
+    );
+    let now = t.store.now().await.unwrap();
+    t.store.wake_feed(feed.feed_id, now).await.unwrap();
+    assert_eq!(t.store.claim_feeds(9, MINUTE).await.unwrap().len(), 1);
+    assert_eq!(t.store.feeds_of_source(1).await.unwrap().len(), 1);
+    t.store.remove_feed(feed.feed_id).await.unwrap();
+    assert!(t.store.feeds_of_source(1).await.unwrap().is_empty());
+    assert!(t.store.fetch_log(feed.feed_id, 9).await.unwrap().is_empty());
+    assert!(t.store.wake_feed(feed.feed_id, now).await.is_err());
+}
+
+async fn a_title_is_new_once(t: Fixture) {
+    let (a, b) = ([1; 16], [2; 16]);
+    assert_eq!(
+        t.store.note_titles(1, &[a, b, a]).await.unwrap(),
+        [true, true, false]
+    );
+    assert_eq!(t.store.note_titles(1, &[a]).await.unwrap(), [false]);
+    assert_eq!(
+        t.store.note_titles(2, &[a]).await.unwrap(),
+        [true],
+        "another source"
+    );
+    t.pass(MINUTE * 60 * 24 * 31);
+    assert_eq!(
+        t.store.forget_titles(MINUTE * 60 * 24 * 30).await.unwrap(),
+        3
+    );
+    assert_eq!(t.store.note_titles(1, &[a]).await.unwrap(), [true]);
 }
 
 async fn a_late_poller_is_refused(t: Fixture) {
