@@ -134,7 +134,8 @@ mod tests {
         let russian: &[u8] = b"<p>\xcf\xf0\xe8\xe2\xe5\xf2, \xec\xe8\xf0, \xfd\xf2\xee \xed\xee\xe2\xee\xf1\xf2\xe8 \xe4\xed\xff</p>";
         let declared = [b"<meta charset=windows-1251>".as_slice(), russian].concat();
         let lying = [b"<meta charset=utf-8>".as_slice(), russian].concat();
-        let rows: &[(&str, &[u8], Option<&str>, &str, CharsetFrom)] = &[
+        type Row<'a> = (&'a str, &'a [u8], Option<&'a str>, &'a str, CharsetFrom);
+        let rows: &[Row<'_>] = &[
             ("plain", b"<p>hello", None, "UTF-8", Detected),
             (
                 "a BOM beats all",

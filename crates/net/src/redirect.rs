@@ -45,7 +45,8 @@ mod tests {
     fn locations_are_resolved_or_refused() {
         let from = FetchUrl::parse("https://a.example/x/y?z=1").unwrap();
         let long = format!("/{}", "a".repeat(9000));
-        let rows: &[(u16, Option<&str>, Result<Option<&str>, &str>)] = &[
+        type Target<'a> = Result<Option<&'a str>, &'a str>;
+        let rows: &[(u16, Option<&str>, Target<'_>)] = &[
             (200, Some("/elsewhere"), Ok(None)),
             (304, None, Ok(None)),
             (301, Some("/new"), Ok(Some("https://a.example/new"))),

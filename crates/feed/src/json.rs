@@ -1,0 +1,287 @@
+//! JSON Feed 1.0 and 1.1, read member by member: a member of a wrong type costs
+//! that member, a document that breaks off keeps the items before the break.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::defect::{DefectKind, Defects};
+use crate::draft::{Draft, LinkRank};
+use crate::element::Element;
+use crate::error::Found;
+use crate::field::{Field, TextKind};
+use crate::model::{Enclosure, Feed, Format, Item};
+use crate::{Hints, html, link};
+
+type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+
+/// Reads a document that starts with `{` or `[`.
+pub(crate) fn read(
+    text: &str,
+    hints: &Hints<'_>,
+    defects: Defects,
+    emit: &mut dyn FnMut(Item) -> ControlFlow<()>,
+) -> Result<Feed, Found> {
+    let mut cursor = Cursor { text, at: 0 };
+    let mut reader = JsonReader {
+        text,
+        hints,
+        defects,
+        emit,
+        feed: Feed::empty(Format::JsonFeed11),
+        items: 0,
+        is_feed: false,
+        keys: Vec::new(),
+    };
+    if !cursor.eat(b'{') {
+        return Err(Found::OtherJson(String::new()));
+    }
+    let is_whole = reader.document(&mut cursor);
+    if !reader.is_feed {
+        return Err(Found::OtherJson(reader.keys.join(", ")));
+    }
+    if is_whole.is_none() {
+        let detail = "the JSON is damaged here";
+        reader
+            .defects
+            .note(DefectKind::Truncated, text, cursor.at, detail);
+    }
+    if reader.items == 0 {
+        reader.defects.note_whole(DefectKind::NoItems, "no items");
+    }
+    reader.feed.defects = reader.defects;
+    Ok(reader.feed)
+}
+
+struct JsonReader<'a, 'r> {
+    text: &'a str,
+    hints: &'r Hints<'r>,
+    defects: Defects,
+    emit: &'r mut dyn FnMut(Item) -> ControlFlow<()>,
+    feed: Feed,
+    items: usize,
+    /// A version of JSON Feed or a list of items was seen.
+    is_feed: bool,
+    keys: Vec<String>,
+}
+
+impl<'a> JsonReader<'a, '_> {
+    /// The members of the top level; `None` if the JSON breaks off.
+    fn document(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+        loop {
+            if cursor.eat(b'}') {
+                return Some(());
+            }
+            let key: Cow<'a, str> = cursor.value()?;
+            if !cursor.eat(b':') {
+                return None;
+            }
+            if self.keys.len() < 8 {
+                self.keys.push(key.chars().take(30).collect());
+            }
+            if key == "items" && cursor.eat(b'[') {
+                self.is_feed = true;
+                loop {
+                    if cursor.eat(b']') {
+                        break;
+                    }
+                    let start = cursor.at;
+                    let item: &RawValue = cursor.value()?;
+                    if self.item(item, start).is_break() {
+                        return Some(());
+                    }
+                    cursor.eat(b',');
+                }
+            } else {
+                let value: &RawValue = cursor.value()?;
+                self.member(&key, value);
+            }
+            cursor.eat(b',');
+        }
+    }
+
+    fn member(&mut self, key: &str, value: &'a RawValue) {
+        let text = || string(value);
+        let base = self.hints.url;
+        match key {
+            "version" => {
+                let version = text().unwrap_or_default();
+                if version.contains("jsonfeed.org") || version.starts_with("1") {
+                    self.is_feed = true;
+                }
+                if version.trim_end_matches('/').ends_with("version/1") || version == "1.0" {
+                    self.feed.format = Format::JsonFeed10;
+                }
+            }
+            "title" => self.feed.title = text().map(|title| html::collapse(&title)),
+            "description" => self.feed.description = text().map(|text| html::collapse(&text)),
+            "home_page_url" => self.feed.home_page = text().map(|url| link::resolve(base, &url)),
+            "feed_url" => self.feed.self_url = text().map(|url| link::resolve(base, &url)),
+            "next_url" => self.feed.next_page = text().map(|url| link::resolve(base, &url)),
+            "icon" | "favicon" if self.feed.image.is_none() => {
+                self.feed.image = text().map(|url| link::resolve(base, &url));
+            }
+            "language" => self.feed.language = text(),
+            "hubs" => {
+                for hub in list(value).iter().take(8) {
+                    let hub = object(hub);
+                    if let Some(url) = hub.as_ref().and_then(|hub| member(hub, "url")) {
+                        self.feed.hubs.push(link::resolve(base, &url));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn item(&mut self, value: &'a RawValue, offset: usize) -> ControlFlow<()> {
+        let Some(members) = object(value) else {
+            let detail = "an item is not an object";
+            self.defects
+                .note(DefectKind::WrongType, self.text, offset, detail);
+            return ControlFlow::Continue(());
+        };
+        let base = self.hints.url;
+        let mut draft = Draft::new(offset);
+        let text = |key: &str| member(&members, key);
+        for (key, rank) in [
+            ("url", LinkRank::Alternate),
+            ("external_url", LinkRank::OtherRelation),
+        ] {
+            if let Some(url) = text(key) {
+                draft.link(rank, link::resolve(base, &url));
+            }
+        }
+        if let Some(id) = text("id") {
+            let url = link::resolve(base, &id);
+            draft.guid(&field(Element::Id, TextKind::Plain, id, offset), url);
+        }
+        for (key, element, kind) in [
+            ("title", Element::Title(3), TextKind::Plain),
+            ("summary", Element::Summary(3), TextKind::Plain),
+            ("content_html", Element::Content(3), TextKind::Html),
+            ("content_text", Element::Content(2), TextKind::Plain),
+            ("date_published", Element::Published(3), TextKind::Plain),
+            ("date_modified", Element::Updated(3), TextKind::Plain),
+            ("language", Element::Language, TextKind::Plain),
+        ] {
+            let Some(value) = text(key) else { continue };
+            let field = field(element, kind, value, offset);
+            if !draft.set(&field) {
+                self.defects
+                    .note(DefectKind::BadDate, self.text, offset, &field.value);
+            }
+        }
+        self.people_and_files(&members, &mut draft, offset);
+        let item = draft.finish(self.text, self.hints.now, &mut self.defects);
+        self.items += 1;
+        (self.emit)(item)
+    }
+
+    fn people_and_files(&self, members: &Members<'a>, draft: &mut Draft, offset: usize) {
+        let base = self.hints.url;
+        let authors = members.get("authors").map(|value| list(value));
+        let author = members.get("author").copied();
+        for author in authors.into_iter().flatten().chain(author) {
+            let name = object(author)
+                .and_then(|author| member(&author, "name").or_else(|| member(&author, "url")))
+                .or_else(|| string(author));
+            if let Some(name) = name {
+                draft.set(&field(Element::Author(3), TextKind::Plain, name, offset));
+            }
+        }
+        for tag in members
+            .get("tags")
+            .map(|value| list(value))
+            .unwrap_or_default()
+        {
+            if let Some(tag) = string(tag).map(|tag| html::collapse(&tag)) {
+                draft.category(tag);
+            }
+        }
+        for (rank, key) in [(2, "image"), (1, "banner_image")] {
+            if let Some(url) = member(members, key) {
+                draft.image(rank, link::resolve(base, &url));
+            }
+        }
+        for file in members
+            .get("attachments")
+            .map(|value| list(value))
+            .unwrap_or_default()
+        {
+            let Some(file) = object(file) else { continue };
+            let Some(url) = member(&file, "url") else {
+                continue;
+            };
+            draft.enclosure(Enclosure {
+                url: link::resolve(base, &url),
+                media_type: member(&file, "mime_type"),
+                bytes: member(&file, "size_in_bytes").and_then(|size| size.parse().ok()),
+            });
+        }
+    }
+}
+
+fn field(element: Element, kind: TextKind, value: String, offset: usize) -> Field<'static> {
+    Field {
+        element,
+        kind,
+        value: Cow::Owned(value),
+        claims_page: None,
+        offset,
+    }
+}
+
+/// A place in the JSON text. Values are read one at a time, so that damage
+/// further on can't harm them.
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn eat(&mut self, byte: u8) -> bool {
+        let rest = &self.text[self.at..];
+        let trimmed = rest.trim_ascii_start();
+        let is_there = trimmed.as_bytes().first() == Some(&byte);
+        if is_there {
+            self.at += rest.len() - trimmed.len() + 1;
+        }
+        is_there
+    }
+
+    fn value<T: Deserialize<'a>>(&mut self) -> Option<T> {
+        let json = serde_json::Deserializer::from_str(&self.text[self.at..]);
+        let mut values = json.into_iter::<T>();
+        let value = values.next()?.ok()?;
+        self.at += values.byte_offset();
+        Some(value)
+    }
+}
+
+fn object(value: &RawValue) -> Option<Members<'_>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn list(value: &RawValue) -> Vec<&RawValue> {
+    serde_json::from_str(value.get()).unwrap_or_default()
+}
+
+/// A string, or a number written as one. Other types are no text.
+fn string(value: &RawValue) -> Option<String> {
+    let raw = value.get();
+    if raw.starts_with('"') {
+        return serde_json::from_str::<String>(raw)
+            .ok()
+            .filter(|text| !text.trim().is_empty());
+    }
+    let is_number = raw.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    is_number.then(|| raw.to_owned())
+}
+
+fn member(members: &Members<'_>, key: &str) -> Option<String> {
+    members.get(key).and_then(|value| string(value))
+}

@@ -1,0 +1,47 @@
+//! Feeds and sitemaps, and where to find them: bytes in, values out.
+//!
+//! The web's feeds are broken in every way there is, so nothing here fails
+//! because of one bad byte: what can be read is read, what was repaired is
+//! listed as a [`Defect`] with its place. Only bytes that are no feed at all
+//! are an error, and the error says what they are. Pure: no I/O, no clock.
+//!
+//! ```
+//! use tidings_feed::{Hints, parse};
+//!
+//! let bytes = b"<rss version=2.0><channel><title>News & more</title>
+//!     <item><title>First</title><guid>https://example.com/1</guid></item>";
+//! let feed = parse(bytes, &Hints::default())?;
+//! assert_eq!(feed.title.as_deref(), Some("News & more"));
+//! assert_eq!(feed.items[0].link.as_deref(), Some("https://example.com/1"));
+//! assert!(!feed.defects.is_empty());
+//! # Ok::<(), tidings_feed::NotRecognised>(())
+//! ```
+
+mod attributes;
+mod base64;
+mod capture;
+mod channel;
+pub mod date;
+mod decode;
+mod defect;
+mod draft;
+mod element;
+mod entities;
+mod error;
+mod feed;
+mod field;
+mod gzip;
+mod html;
+mod json;
+mod link;
+mod model;
+mod namespace;
+mod reader;
+mod root;
+mod scope;
+mod tokens;
+
+pub use defect::{Defect, DefectKind, Defects, MAX_DEFECTS};
+pub use error::{Found, NotRecognised, Wanted};
+pub use feed::{Hints, parse, parse_each};
+pub use model::{ContentQuality, Enclosure, Feed, Format, Item, Markup, UpdatePeriod};
