@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
+use crate::marks::POLLS;
 use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::submission::storable;
@@ -33,6 +34,8 @@ pub struct Feed {
     pub paused_reason: Option<String>,
     /// What the polling policy has learned, as JSON.
     pub policy: String,
+    /// What it asks of the request budget, times 10⁹.
+    pub demand_nano: i64,
 }
 
 /// The right to poll a feed, until the lease ends.
@@ -66,7 +69,7 @@ pub struct FetchLogRow {
 }
 
 const COLUMNS: &str = "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at,
-    last_new_at, next_poll_at, consecutive_errors, error_class, last_error, paused_reason, policy";
+    last_new_at, next_poll_at, consecutive_errors, error_class, last_error, paused_reason, policy, demand_nano";
 
 fn feed(row: &Row) -> Result<Feed> {
     Ok(Feed {
@@ -87,13 +90,14 @@ fn feed(row: &Row) -> Result<Feed> {
         last_error: row.optional_text(14)?,
         paused_reason: row.optional_text(15)?,
         policy: row.text(16)?,
+        demand_nano: row.int(17)?,
     })
 }
 
 fn claim(row: &Row) -> Result<FeedClaim> {
     Ok(FeedClaim {
         feed: feed(row)?,
-        attempt: row.int(17)?,
+        attempt: row.int(18)?,
     })
 }
 
@@ -206,6 +210,18 @@ impl Store {
         rows.first().map(claim).transpose()
     }
 
+    /// Gives a feed back without having polled it; it is due again after `wait`.
+    pub async fn defer_feed(&self, claim: &FeedClaim, wait: Duration) -> Result<()> {
+        let at = self.now().await?.plus(wait);
+        let sql = "UPDATE feeds SET lease_until = 0, next_poll_at = $1 WHERE feed_id = $2 AND attempt = $3";
+        let values = [
+            Value::from(at),
+            Value::Int(claim.feed.feed_id),
+            Value::Int(claim.attempt),
+        ];
+        self.execute(Statement::new(sql, values)).await.map(drop)
+    }
+
     /// Extends the lease of a long poll; false when it was lost.
     pub async fn keep_feed(&self, claim: &FeedClaim, lease: Duration) -> Result<bool> {
         let until = self.now().await?.plus(lease);
@@ -268,7 +284,7 @@ impl Store {
         let feed = &result.feed;
         let update = "UPDATE feeds SET url = $1, etag = $2, last_modified = $3, body_hash = $4, items_checksum = $5, item_count = $6,
                 last_polled_at = $7, last_new_at = $8, next_poll_at = $9, lease_until = 0, consecutive_errors = $10, error_class = $11,
-                last_error = $12, paused_reason = $13, policy = $14
+                last_error = $12, paused_reason = $13, policy = $14, demand_nano = $17
             WHERE feed_id = $15 AND attempt = $16";
         let log = &result.log;
         let values = [
@@ -288,6 +304,7 @@ impl Store {
             Value::from(storable(&feed.policy)),
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
+            Value::Int(feed.demand_nano),
         ];
         let insert = "INSERT INTO feed_fetch_log (feed_id, started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes)
             SELECT feed_id, $1, $2, $3, $4, $5, $6, $7, $8 FROM feeds WHERE feed_id = $9 AND attempt = $10 ON CONFLICT DO NOTHING";
@@ -303,10 +320,13 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
+        let count = "INSERT INTO marks (name, value, n, at) VALUES ($1, '', 1, $2)
+            ON CONFLICT (name) DO UPDATE SET n = marks.n + 1, at = excluded.at";
         let answers = self
             .run(vec![
                 Statement::new(update, values),
                 Statement::new(insert, line),
+                Statement::new(count, [Value::from(POLLS), Value::from(now)]),
             ])
             .await?;
         Ok(answers[0].changed > 0)

@@ -61,7 +61,12 @@ static TABLES: &[Table] = &[
     Table {
         name: "feeds",
         key: &["feed_id"],
-        columns: "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at, last_new_at, next_poll_at, lease_until, attempt, consecutive_errors, error_class, last_error, paused_reason, policy",
+        columns: "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at, last_new_at, next_poll_at, lease_until, attempt, consecutive_errors, error_class, last_error, paused_reason, policy, demand_nano",
+    },
+    Table {
+        name: "marks",
+        key: &["name"],
+        columns: "name, value, n, at",
     },
     Table {
         name: "feed_fetch_log",

@@ -16,8 +16,9 @@ pub(crate) struct Migration {
 
 const COMMON: &str = include_str!("../schema/common.sql");
 
-const TITLES: &str = include_str!("../schema/2_titles.sql");
-const TITLES_DOWN: &str = "DROP TABLE seen_titles";
+const POLLING: &str = include_str!("../schema/2_polling.sql");
+const POLLING_DOWN: &str =
+    "DROP TABLE seen_titles; DROP TABLE marks; ALTER TABLE feeds DROP COLUMN demand_nano;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -29,10 +30,10 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 2,
-        sqlite_up: &[TITLES],
-        sqlite_down: TITLES_DOWN,
-        postgres_up: &[TITLES],
-        postgres_down: TITLES_DOWN,
+        sqlite_up: &[POLLING],
+        sqlite_down: POLLING_DOWN,
+        postgres_up: &[POLLING],
+        postgres_down: POLLING_DOWN,
     },
 ];
 

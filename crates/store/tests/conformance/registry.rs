@@ -15,6 +15,7 @@ on_both_engines!(
     a_disabled_source_is_not_polled,
     a_feed_can_be_woken_taken_and_removed,
     a_title_is_new_once,
+    a_mark_is_replaced_by_whoever_saw_it_last,
     a_feed_without_news_and_a_failed_one_are_different,
     the_same_task_waits_its_minute,
     runs_are_kept,
@@ -237,6 +238,33 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
     assert!(t.store.feeds_of_source(1).await.unwrap().is_empty());
     assert!(t.store.fetch_log(feed.feed_id, 9).await.unwrap().is_empty());
     assert!(t.store.wake_feed(feed.feed_id, now).await.is_err());
+}
+
+async fn a_mark_is_replaced_by_whoever_saw_it_last(t: Fixture) {
+    let at = t.store.now().await.unwrap();
+    let mark = |n| tidings_store::Mark {
+        value: format!("v{n}"),
+        n,
+        at,
+    };
+    assert_eq!(t.store.mark("price").await.unwrap(), None);
+    assert!(t.store.replace_mark("price", None, &mark(1)).await.unwrap());
+    assert!(!t.store.replace_mark("price", None, &mark(2)).await.unwrap());
+    assert!(
+        t.store
+            .replace_mark("price", Some(&mark(1)), &mark(2))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !t.store
+            .replace_mark("price", Some(&mark(1)), &mark(3))
+            .await
+            .unwrap()
+    );
+    assert_eq!(t.store.mark("price").await.unwrap(), Some(mark(2)));
+    assert_eq!(t.store.feed_demand().await.unwrap(), (0, 0.0));
+    assert_eq!(t.store.polls().await.unwrap(), 0);
 }
 
 async fn a_title_is_new_once(t: Fixture) {

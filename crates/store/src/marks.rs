@@ -1,0 +1,72 @@
+//! Small facts that all machines agree on, changed by whoever saw the last
+//! value: the price of a poll, the number of polls.
+
+use crate::engine::{Statement, Value};
+use crate::error::Result;
+use crate::moment::Moment;
+use crate::store::Store;
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub value: String,
+    pub n: i64,
+    pub at: Moment,
+}
+
+/// The mark that every poll of a feed counts.
+pub(crate) const POLLS: &str = "polls";
+
+impl Store {
+    pub async fn mark(&self, name: &str) -> Result<Option<Mark>> {
+        let sql = "SELECT value, n, at FROM marks WHERE name = $1";
+        let rows = self.rows(Statement::new(sql, [Value::from(name)])).await?;
+        let mark = |row: &crate::engine::Row| -> Result<Mark> {
+            Ok(Mark {
+                value: row.text(0)?,
+                n: row.int(1)?,
+                at: row.moment(2)?,
+            })
+        };
+        rows.first().map(mark).transpose()
+    }
+
+    /// Replaces a mark if it is still the one that was seen; false when another
+    /// machine was first.
+    pub async fn replace_mark(&self, name: &str, seen: Option<&Mark>, mark: &Mark) -> Result<bool> {
+        let new = [
+            Value::from(name),
+            Value::from(mark.value.as_str()),
+            Value::Int(mark.n),
+            Value::from(mark.at),
+        ];
+        let statement = match seen {
+            None => Statement::new(
+                "INSERT INTO marks (name, value, n, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                new,
+            ),
+            Some(seen) => Statement::new(
+                "UPDATE marks SET value = $2, n = $3, at = $4 WHERE name = $1 AND at = $5 AND n = $6",
+                [&new[..], &[Value::from(seen.at), Value::Int(seen.n)]].concat(),
+            ),
+        };
+        Ok(self.execute(statement).await? > 0)
+    }
+
+    /// How many polls of feeds have ended so far, over all machines.
+    pub async fn polls(&self) -> Result<i64> {
+        Ok(self.mark(POLLS).await?.map_or(0, |mark| mark.n))
+    }
+
+    /// How many feeds are polled, and what they ask of the budget together.
+    pub async fn feed_demand(&self) -> Result<(u64, f64)> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(demand_nano), 0) AS BIGINT) FROM feeds
+            WHERE kind = 'feed' AND paused_reason IS NULL
+              AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)";
+        let rows = self.rows(Statement::new(sql, [])).await?;
+        match rows.first() {
+            Some(row) => Ok((row.int(0)?.unsigned_abs(), row.int(1)? as f64 / 1e9)),
+            None => Ok((0, 0.0)),
+        }
+    }
+}
