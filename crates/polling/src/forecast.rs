@@ -1,0 +1,128 @@
+//! What a feed is expected to publish after a poll: a rate for each hour of the
+//! day, and a trail of follow-ups that fades. Answers in closed form within an
+//! hour when so many items, or so much waiting, have come together.
+
+use crate::burst::FADES_IN;
+use crate::units::{HOUR, hour_of_day};
+
+/// The expectation from `start` on, with nothing undiscovered at `start`.
+#[derive(Debug, Clone)]
+pub(crate) struct Forecast {
+    /// Seconds since 1970.
+    pub(crate) start: f64,
+    /// Items per second in each hour of the UTC day.
+    pub(crate) hourly: [f64; 24],
+    /// Items that will follow the last find, in all.
+    pub(crate) trail: f64,
+}
+
+impl Forecast {
+    /// Seconds until `target` items are expected, or `limit`.
+    pub(crate) fn until_items(&self, target: f64, limit: f64) -> f64 {
+        let trail = |u: f64| self.trail * (1.0 - (-u / FADES_IN).exp());
+        self.until(target, limit, |_, span, rate| rate * span, trail)
+    }
+
+    /// Seconds until the expected items have waited `target` item-seconds in
+    /// all, or `limit`: the integral over time of the items expected by then.
+    pub(crate) fn until_waiting(&self, target: f64, limit: f64) -> f64 {
+        let trail = |u: f64| self.trail * (u - FADES_IN * (1.0 - (-u / FADES_IN).exp()));
+        let steady = |items: f64, span: f64, rate: f64| span * (items + rate * span / 2.0);
+        self.until(target, limit, steady, trail)
+    }
+
+    /// Walks hour by hour to the one in which the steady rate and the trail
+    /// together reach `target`, then halves that hour until the second is found.
+    /// `steady` is what a span adds, given the items before it and its rate.
+    fn until(
+        &self,
+        target: f64,
+        limit: f64,
+        steady: impl Fn(f64, f64, f64) -> f64,
+        trail: impl Fn(f64) -> f64,
+    ) -> f64 {
+        let (mut from, mut items, mut gathered) = (0.0, 0.0, 0.0);
+        let mut to = HOUR - self.start.rem_euclid(HOUR);
+        while from < limit {
+            let rate = self.hourly[hour_of_day(self.start + (from + to) / 2.0)];
+            let reached = |at: f64| gathered + steady(items, at - from, rate) + trail(at);
+            if reached(to) >= target {
+                let (mut low, mut high) = (from, to);
+                while high - low > 0.5 {
+                    let middle = (low + high) / 2.0;
+                    if reached(middle) >= target {
+                        high = middle;
+                    } else {
+                        low = middle;
+                    }
+                }
+                return high.min(limit);
+            }
+            gathered += steady(items, to - from, rate);
+            items += rate * (to - from);
+            from = to;
+            to += HOUR;
+        }
+        limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::DAY;
+
+    fn steady(per_day: f64) -> Forecast {
+        Forecast {
+            start: 1_700_000_123.0,
+            hourly: [per_day / DAY; 24],
+            trail: 0.0,
+        }
+    }
+
+    #[test]
+    fn a_steady_feed_follows_the_square_root_law() {
+        for per_day in [0.1, 1.0, 24.0, 500.0] {
+            let forecast = steady(per_day);
+            let items = forecast.until_items(0.7, 1e9);
+            assert!((items - 0.7 * DAY / per_day).abs() < 1.0, "{per_day}");
+            let waiting = forecast.until_waiting(600.0, 1e9);
+            let expected = (2.0 * 600.0 * DAY / per_day).sqrt();
+            assert!(
+                (waiting - expected).abs() < 1.0,
+                "{per_day}: {waiting} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_limit_holds() {
+        assert_eq!(steady(1e-9).until_items(5.0, 1000.0), 1000.0);
+        assert_eq!(steady(0.0).until_waiting(5.0, DAY), DAY);
+        assert_eq!(steady(100.0).until_waiting(5.0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn quiet_hours_are_waited_through() {
+        // All items come in one hour; at its end, asked nearly a day before.
+        let mut forecast = steady(0.0);
+        let busy = hour_of_day(forecast.start + 20.0 * HOUR);
+        forecast.hourly[busy] = 10.0 / HOUR;
+        let wait = forecast.until_items(5.0, 1e9);
+        let middle = (forecast.start + wait).rem_euclid(DAY);
+        assert!((middle - (busy as f64 + 0.5) * HOUR).abs() < 2.0);
+    }
+
+    #[test]
+    fn a_trail_brings_the_poll_forward_and_fades() {
+        let mut forecast = steady(2.0);
+        let before = forecast.until_waiting(3600.0, 1e9);
+        forecast.trail = 3.0;
+        let with_trail = forecast.until_waiting(3600.0, 1e9);
+        assert!(with_trail < before / 2.0, "{with_trail} {before}");
+        forecast.hourly = [0.0; 24];
+        // No more than the trail will ever come.
+        assert_eq!(forecast.until_items(3.1, 1e6), 1e6);
+        assert!(forecast.until_items(2.9, 1e6) < 1e5);
+    }
+}
