@@ -8,6 +8,7 @@ use crate::forecast::Forecast;
 use crate::hints::{FLOOR, Hints};
 use crate::policy::Reason;
 use crate::price::Price;
+use crate::rhythm::Factors;
 use crate::state::State;
 use crate::units::{DAY, duration, epoch};
 
@@ -32,22 +33,20 @@ pub(crate) fn interval(
     let factors = rhythm.factors();
     let per_second = rate.per_day() / DAY;
     let ceiling = ceiling(rate.per_day(), state.silence(now));
-    let forecast = |per_second: f64, factors: &[f64; 24]| Forecast {
+    let forecast = |steady: f64, factors: Factors| Forecast {
         start: epoch(now),
-        hourly: factors.map(|factor| per_second * factor),
+        steady,
+        factors,
         trail: burst.trail(),
     };
     // Followers are part of the rate: what they bring is not counted twice.
-    let expected = forecast(per_second * (1.0 - burst.per_item()), &factors);
+    let expected = forecast(per_second * (1.0 - burst.per_item()), factors);
     let target = price.item_seconds() / weight.max(1e-9);
     let waiting = expected.until_waiting(target, ceiling);
 
     // The guard reckons with a bad day: the highest rate that is plausible, and
     // no hour quieter than the mean.
-    let busy = forecast(
-        rate.high_per_day() / DAY,
-        &factors.map(|factor| factor.max(1.0)),
-    );
+    let busy = forecast(rate.high_per_day() / DAY, factors.without_quiet_hours());
     let full = busy.until_items(safe_items(state.window()), ceiling);
 
     let floor = hints.floor().as_secs_f64();
@@ -85,4 +84,170 @@ fn safe_items(window: u32) -> f64 {
     let safe = SAFE_SHARE * f64::from(window);
     let root = ((SAFE_DEVIATIONS * SAFE_DEVIATIONS + 4.0 * safe).sqrt() - SAFE_DEVIATIONS) / 2.0;
     root * root
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::state::Sighting;
+    use crate::units::after;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// A feed with `window` items that had `per_day` items a day for a month,
+    /// polled every 15 minutes.
+    fn watched(per_day: f64, window: usize) -> (State, Timestamp) {
+        let start = Timestamp::from_second(1_767_571_200).unwrap();
+        let listed = vec![None; window];
+        let mut state = State::default();
+        let (mut now, mut due) = (start, 0.0);
+        for _ in 0..30 * 96 {
+            due += per_day / 96.0;
+            let items = due as usize;
+            due -= items as f64;
+            now = after(now, 15 * MINUTE);
+            let new = &listed[..items.min(window)];
+            state.read(
+                Sighting {
+                    listed: &listed,
+                    new,
+                },
+                now,
+            );
+        }
+        (state, now)
+    }
+
+    fn minutes(state: &State, now: Timestamp, price: f64, hints: &Hints) -> (f64, Reason) {
+        let price = Price::from_item_seconds(price);
+        let (wait, reason) = interval(state, 1.0, price, hints, now);
+        (wait.as_secs_f64() / 60.0, reason)
+    }
+
+    #[test]
+    fn the_reason_tells_what_decided() {
+        let asks = Hints {
+            max_age: Some(30 * MINUTE),
+            ..Hints::default()
+        };
+        let none = Hints::default();
+        let rows = [
+            (
+                "cheap, so at the floor",
+                10.0,
+                50,
+                0.01,
+                &none,
+                5.0..5.1,
+                Reason::Floor,
+            ),
+            (
+                "cheap, but the publisher asks",
+                10.0,
+                50,
+                0.01,
+                &asks,
+                30.0..30.1,
+                Reason::Floor,
+            ),
+            // √(2 × 5,000 × 86,400 / 24): 100 minutes.
+            (
+                "worth a request",
+                24.0,
+                50,
+                5e3,
+                &none,
+                80.0..120.0,
+                Reason::Price,
+            ),
+            (
+                "dear, but the window is short",
+                100.0,
+                10,
+                1e9,
+                &none,
+                20.0..60.0,
+                Reason::Window,
+            ),
+            (
+                "the window beats the wish",
+                500.0,
+                10,
+                1e9,
+                &asks,
+                5.0..10.0,
+                Reason::Window,
+            ),
+            (
+                "dear, but once a day",
+                3.0,
+                50,
+                1e9,
+                &none,
+                1439.0..1441.0,
+                Reason::Ceiling,
+            ),
+            (
+                "dear and slow",
+                0.2,
+                50,
+                1e9,
+                &none,
+                4319.0..4321.0,
+                Reason::Ceiling,
+            ),
+        ];
+        for (name, per_day, window, price, hints, expected, reason) in rows {
+            let (state, now) = watched(per_day, window);
+            let (wait, why) = minutes(&state, now, price, hints);
+            assert!(expected.contains(&wait), "{name}: {wait}");
+            assert_eq!(why, reason, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_silent_feed_is_still_looked_at_every_week() {
+        let (mut state, mut now) = watched(5.0, 20);
+        for _ in 0..100 {
+            now = after(now, 1440 * MINUTE);
+            state.unchanged(now);
+        }
+        let (wait, reason) = minutes(&state, now, 1e12, &Hints::default());
+        assert_eq!((wait, reason), (7.0 * 1440.0, Reason::Ceiling));
+    }
+
+    #[test]
+    fn a_document_of_nothing_but_news_is_read_again_at_once() {
+        let (mut state, now) = watched(1.0, 10);
+        let all = [None; 10];
+        let sighting = Sighting {
+            listed: &all,
+            new: &all,
+        };
+        state.read(sighting, after(now, 60 * MINUTE));
+        let (wait, reason) = minutes(&state, after(now, 60 * MINUTE), 1e9, &Hints::default());
+        assert_eq!((wait, reason), (5.0, Reason::Window));
+    }
+
+    #[test]
+    fn the_safe_part_of_a_window_leaves_room_for_chance() {
+        for window in [1, 5, 10, 20, 100] {
+            let safe = safe_items(window);
+            let with_chance = safe + SAFE_DEVIATIONS * safe.sqrt();
+            assert!((with_chance - SAFE_SHARE * f64::from(window)).abs() < 1e-9);
+        }
+        assert_eq!(safe_items(0), safe_items(UNKNOWN_WINDOW));
+    }
+
+    #[test]
+    fn weight_buys_sooner_polls() {
+        let (state, now) = watched(2.0, 50);
+        let wait = |weight| {
+            let price = Price::from_item_seconds(1e4);
+            interval(&state, weight, price, &Hints::default(), now).0
+        };
+        assert!(wait(4.0) < wait(1.0) && wait(1.0) < wait(1.0 / 12.0));
+    }
 }

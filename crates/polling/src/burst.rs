@@ -43,7 +43,9 @@ impl Burst {
     }
 
     /// Learns from a poll that found `items`, `elapsed` seconds after the last
-    /// one, when the steady rate alone promised `steady` of them.
+    /// one, when the rate alone promised `steady` of them. That rate includes
+    /// followers, so only clusters that stand out from it count: a busy feed
+    /// does not pass for a bursty one.
     pub(crate) fn observe(&mut self, items: usize, steady: f64, elapsed: f64) {
         let items = items as f64;
         let faded = (-elapsed / FADES_IN).exp();
@@ -55,9 +57,9 @@ impl Burst {
             0.0
         };
         let keep = 0.5_f64.powf(elapsed / HALF_LIFE);
-        self.leaders = (f64::from(self.leaders) * keep + ripe) as f32;
-        self.followers = (f64::from(self.followers) * keep + items * share) as f32;
-        self.recent = (f64::from(self.recent) * faded + items) as f32;
+        self.leaders = stored(f64::from(self.leaders) * keep + ripe);
+        self.followers = stored(f64::from(self.followers) * keep + items * share);
+        self.recent = stored(f64::from(self.recent) * faded + items);
     }
 
     pub(crate) fn is_sound(&self) -> bool {
@@ -65,6 +67,11 @@ impl Burst {
             .iter()
             .all(|number| number.is_finite() && *number >= 0.0)
     }
+}
+
+/// What has faded to nothing is nothing.
+fn stored(number: f64) -> f32 {
+    if number < 1e-4 { 0.0 } else { number as f32 }
 }
 
 #[cfg(test)]
@@ -79,6 +86,15 @@ mod tests {
             burst.observe(items, 0.05, 900.0);
         }
         assert!(burst.per_item() < 0.02, "{burst:?}");
+    }
+
+    #[test]
+    fn a_busy_feed_is_not_a_bursty_one() {
+        let mut burst = Burst::default();
+        for _ in 0..5000 {
+            burst.observe(2, 2.0, 900.0);
+        }
+        assert!(burst.per_item() < 0.1, "{burst:?}");
     }
 
     #[test]

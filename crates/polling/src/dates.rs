@@ -12,7 +12,7 @@ const ENOUGH: usize = 3;
 /// Older items say nothing about today, in seconds: two years.
 const OLDEST: f64 = 730.0 * DAY;
 
-/// What the dates of a document teach about the time before the first poll.
+/// What the dates of a document teach about the time before it was read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Past {
     /// Ages of the items in seconds; empty when the dates are no good.
@@ -47,7 +47,7 @@ pub(crate) fn past(dates: &[Option<Timestamp>], now: Timestamp) -> Past {
 /// tell when the item appeared.
 pub(crate) fn fits(date: Timestamp, last_poll: f64, now: f64) -> bool {
     let at = epoch(date);
-    at >= last_poll - SKEW && at <= now + SKEW && at.rem_euclid(DAY) != 0.0
+    at >= last_poll - SKEW && at <= now + SKEW
 }
 
 /// Whether most items carry the same time of day, as day-stamped ones do, at
@@ -119,9 +119,5 @@ mod tests {
         assert!(fits(date(1_003_900), last, now), "a clock a little ahead");
         assert!(!fits(date(990_000), last, now), "listed late");
         assert!(!fits(date(1_100_000), last, now), "in the future");
-        assert!(
-            !fits(date(86_400 * 12), 86_400.0 * 12.0 - 9.0, now),
-            "day-stamped"
-        );
     }
 }

@@ -3,15 +3,18 @@
 //! hour when so many items, or so much waiting, have come together.
 
 use crate::burst::FADES_IN;
-use crate::units::{HOUR, hour_of_day};
+use crate::rhythm::Factors;
+use crate::units::HOUR;
 
 /// The expectation from `start` on, with nothing undiscovered at `start`.
 #[derive(Debug, Clone)]
 pub(crate) struct Forecast {
     /// Seconds since 1970.
     pub(crate) start: f64,
-    /// Items per second in each hour of the UTC day.
-    pub(crate) hourly: [f64; 24],
+    /// Items per second in the mean hour.
+    pub(crate) steady: f64,
+    /// How much more than that in each hour of the UTC day.
+    pub(crate) factors: Factors,
     /// Items that will follow the last find, in all.
     pub(crate) trail: f64,
 }
@@ -44,7 +47,7 @@ impl Forecast {
         let (mut from, mut items, mut gathered) = (0.0, 0.0, 0.0);
         let mut to = HOUR - self.start.rem_euclid(HOUR);
         while from < limit {
-            let rate = self.hourly[hour_of_day(self.start + (from + to) / 2.0)];
+            let rate = self.steady * self.factors.at(self.start + (from + to) / 2.0);
             let reached = |at: f64| gathered + steady(items, at - from, rate) + trail(at);
             if reached(to) >= target {
                 let (mut low, mut high) = (from, to);
@@ -70,12 +73,13 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::DAY;
+    use crate::units::{DAY, hour_of_day};
 
     fn steady(per_day: f64) -> Forecast {
         Forecast {
             start: 1_700_000_123.0,
-            hourly: [per_day / DAY; 24],
+            steady: per_day / DAY,
+            factors: Factors([1.0; 24]),
             trail: 0.0,
         }
     }
@@ -105,9 +109,10 @@ mod tests {
     #[test]
     fn quiet_hours_are_waited_through() {
         // All items come in one hour; at its end, asked nearly a day before.
-        let mut forecast = steady(0.0);
+        let mut forecast = steady(24.0);
         let busy = hour_of_day(forecast.start + 20.0 * HOUR);
-        forecast.hourly[busy] = 10.0 / HOUR;
+        forecast.factors = Factors([0.0; 24]);
+        forecast.factors.0[busy] = 10.0;
         let wait = forecast.until_items(5.0, 1e9);
         let middle = (forecast.start + wait).rem_euclid(DAY);
         assert!((middle - (busy as f64 + 0.5) * HOUR).abs() < 2.0);
@@ -120,7 +125,7 @@ mod tests {
         forecast.trail = 3.0;
         let with_trail = forecast.until_waiting(3600.0, 1e9);
         assert!(with_trail < before / 2.0, "{with_trail} {before}");
-        forecast.hourly = [0.0; 24];
+        forecast.steady = 0.0;
         // No more than the trail will ever come.
         assert_eq!(forecast.until_items(3.1, 1e6), 1e6);
         assert!(forecast.until_items(2.9, 1e6) < 1e5);

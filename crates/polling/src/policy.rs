@@ -177,3 +177,138 @@ fn place(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+    const FIFTEEN: Policy = Policy::Fixed {
+        every: Duration::from_secs(900),
+    };
+
+    fn now() -> Timestamp {
+        "2026-11-15T05:59:23Z".parse().unwrap()
+    }
+
+    fn poll<'a>(policy: Policy, outcome: Outcome<'a>, hints: &'a Hints) -> Poll<'a> {
+        Poll {
+            feed_id: 7,
+            policy,
+            outcome,
+            hints,
+            weight: 1.0,
+            price: Price::from_item_seconds(300.0),
+            now: now(),
+            random: 0.5,
+        }
+    }
+
+    /// Minutes until the next poll, after these outcomes.
+    fn minutes_after(policy: Policy, outcomes: &[Outcome<'_>]) -> f64 {
+        let hints = Hints::default();
+        let mut state = State::default();
+        let mut minutes = 0.0;
+        for outcome in outcomes {
+            let (next, due) = next_poll(&state, &poll(policy, *outcome, &hints));
+            minutes = (due.at.as_millisecond() - now().as_millisecond()) as f64 / 60_000.0;
+            state = next;
+        }
+        minutes
+    }
+
+    const QUIET: Outcome<'_> = Outcome::Unchanged;
+    const NEWS: Outcome<'_> = Outcome::Read(Sighting {
+        listed: &[None; 20],
+        new: &[None],
+    });
+    const FAILED: Outcome<'_> = Outcome::Failed {
+        class: ErrorClass::Soft,
+        retry_after: None,
+    };
+
+    #[test]
+    fn doubling_doubles_while_nothing_comes() {
+        let rows: [(&str, &[Outcome<'_>], f64); 5] = [
+            ("news", &[NEWS], 5.0),
+            ("quiet once", &[NEWS, QUIET], 10.0),
+            ("quiet thrice", &[NEWS, QUIET, QUIET, QUIET], 40.0),
+            ("news again", &[QUIET, QUIET, NEWS], 5.0),
+            ("quiet for ever", &[QUIET; 30], 7.0 * 1440.0),
+        ];
+        for (name, outcomes, minutes) in rows {
+            assert_eq!(minutes_after(Policy::Doubling, outcomes), minutes, "{name}");
+        }
+    }
+
+    #[test]
+    fn fixed_stays_on_its_grid() {
+        let hints = Hints::default();
+        for outcome in [QUIET, NEWS] {
+            let (_, due) = next_poll(&State::default(), &poll(FIFTEEN, outcome, &hints));
+            // The middle of a jitter of a minute.
+            let grid = next_on_grid(7, 15 * MINUTE, now());
+            assert_eq!(due.at, after(grid, MINUTE / 2));
+            assert_eq!(due.reason, Reason::Interval);
+        }
+        assert_eq!(
+            first_poll(7, FIFTEEN, now()).at,
+            next_on_grid(7, 15 * MINUTE, now())
+        );
+    }
+
+    #[test]
+    fn errors_back_off_under_every_policy_and_success_forgives() {
+        for policy in [FIFTEEN, Policy::Doubling, Policy::Adaptive] {
+            let once = minutes_after(policy, &[QUIET, FAILED]);
+            let thrice = minutes_after(policy, &[QUIET, FAILED, FAILED, FAILED]);
+            let ten = minutes_after(policy, &[FAILED; 10]);
+            let long = minutes_after(policy, &[FAILED; 60]);
+            assert!(thrice >= 2.0 * once || thrice >= 1440.0, "{policy:?}");
+            assert!((1440.0..=1450.0).contains(&ten), "{policy:?}: {ten}");
+            assert!((10_080.0..=10_090.0).contains(&long), "{policy:?}: {long}");
+            let (state, due) = {
+                let hints = Hints::default();
+                let (failed, _) = next_poll(&State::default(), &poll(policy, FAILED, &hints));
+                assert_eq!(failed.errors(), 1);
+                next_poll(&failed, &poll(policy, NEWS, &hints))
+            };
+            assert_eq!(state.errors(), 0);
+            assert_ne!(due.reason, Reason::Error);
+        }
+        // 15 minutes, doubled once, in the middle of a jitter of a minute.
+        assert_eq!(minutes_after(FIFTEEN, &[FAILED]), 30.5);
+    }
+
+    #[test]
+    fn retry_after_is_honoured_under_every_policy() {
+        for policy in [FIFTEEN, Policy::Doubling, Policy::Adaptive] {
+            let asked = Outcome::Failed {
+                class: ErrorClass::TooManyRequests,
+                retry_after: Some(12 * 60 * MINUTE),
+            };
+            let minutes = minutes_after(policy, &[NEWS, asked]);
+            assert!((720.0..=800.0).contains(&minutes), "{policy:?}: {minutes}");
+        }
+    }
+
+    #[test]
+    fn the_publisher_bounds_the_adaptive_policy_only() {
+        let hints = Hints {
+            ttl: Some(180 * MINUTE),
+            skip_hours: vec![8, 9],
+            ..Hints::default()
+        };
+        let cheap = Poll {
+            price: Price::from_item_seconds(0.001),
+            ..poll(Policy::Adaptive, NEWS, &hints)
+        };
+        // 05:59 and three hours is in a skipped hour.
+        let (_, due) = next_poll(&State::default(), &cheap);
+        assert_eq!(due.at.to_string(), "2026-11-15T10:00:00Z");
+        assert_eq!(due.reason, Reason::SkippedHours);
+        let fixed = poll(FIFTEEN, NEWS, &hints);
+        let (_, due) = next_poll(&State::default(), &fixed);
+        assert!(due.at.as_second() - now().as_second() <= 960);
+    }
+}

@@ -85,9 +85,9 @@ pub struct PriceControl {
 }
 
 impl PriceControl {
-    /// A day: long enough not to fight the rhythm of day and night, which the
-    /// feeds should follow, not the price.
-    const SETTLES_IN: f64 = DAY;
+    /// Half a day: long enough to leave the rhythm of day and night to the feeds,
+    /// which should follow it when the price should not.
+    const SETTLES_IN: f64 = 0.5 * DAY;
     /// One step moves the price by e at most, however long nobody stepped.
     const LARGEST_STEP: f64 = 1.0;
     /// Beyond this the bounds rule, and a price would only wind up.

@@ -6,15 +6,17 @@ mod compare;
 mod dates;
 mod dice;
 mod measure;
-
+mod picture;
 mod population;
 mod run;
-
+mod trace;
 mod world;
 
 pub use compare::{Comparison, Contestants, Row, compare};
 pub use dates::Dating;
 pub use measure::Measured;
+pub use picture::{chart, svg};
 pub use population::{Population, Recipe};
 pub use run::{Spending, run};
+pub use trace::{TraceError, read_trace};
 pub use world::{Feed, World};

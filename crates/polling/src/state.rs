@@ -107,7 +107,11 @@ impl State {
         self.quiet_polls = self.quiet_polls.saturating_add(1);
         self.is_overrun = false;
         if self.read_at.is_some() {
-            self.learn(&[], now);
+            let nothing = Sighting {
+                listed: &[],
+                new: &[],
+            };
+            self.learn(nothing, now);
         }
         self.read_at = Some(now.as_millisecond());
     }
@@ -120,7 +124,7 @@ impl State {
         if is_first {
             self.start(sighting, now);
         } else {
-            self.learn(sighting.new, now);
+            self.learn(sighting, now);
         }
         let is_news = !sighting.new.is_empty();
         self.quiet_polls = if is_news {
@@ -152,8 +156,10 @@ impl State {
         let past = dates::past(sighting.listed, now);
         self.rate.seed(&past.ages);
         if past.has_hours {
-            for age in &past.ages {
-                self.rhythm.add(epoch(now) - age, 1.0);
+            let oldest = past.ages.iter().copied().fold(0.0, f64::max);
+            self.rhythm.watch(epoch(now) - oldest, epoch(now));
+            for age in past.ages.iter().filter(|age| **age < oldest) {
+                self.rhythm.add(epoch(now) - age);
             }
         }
         let newest = past.ages.first().map(|age| (age * 1000.0) as i64);
@@ -161,19 +167,23 @@ impl State {
     }
 
     /// The stretch since the last reading, and the items that came in it.
-    fn learn(&mut self, new: &[Option<Timestamp>], now: Timestamp) {
+    fn learn(&mut self, sighting: Sighting<'_>, now: Timestamp) {
+        let Sighting { listed, new } = sighting;
         let to = epoch(now);
         let from = self.read_at.map_or(to, |at| at as f64 / 1000.0);
         let elapsed = (to - from).max(0.0);
-        let exposure = Rhythm::exposure(&self.rhythm.factors(), from, to);
-        let steady = self.rate.per_day() * (1.0 - self.burst.per_item()) * exposure;
+        let exposure = self.rhythm.factors().exposure(from, to);
+        let steady = self.rate.per_day() * exposure;
         self.burst.observe(new.len(), steady, elapsed);
         self.rate.observe(new.len(), exposure, elapsed);
-        self.rhythm.age(elapsed);
+        self.rhythm.watch(from, to);
+        let has_hours = !new.is_empty() && dates::past(listed, now).has_hours;
         let mut undated = 0.0;
         for date in new {
             match date {
-                Some(date) if dates::fits(*date, from, to) => self.rhythm.add(epoch(*date), 1.0),
+                Some(date) if has_hours && dates::fits(*date, from, to) => {
+                    self.rhythm.add(epoch(*date));
+                }
                 _ => undated += 1.0,
             }
         }

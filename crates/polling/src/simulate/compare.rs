@@ -1,6 +1,8 @@
 //! Policies side by side at equal requests: the adaptive one is given, once for
 //! each baseline, exactly what that baseline spent.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::policy::Policy;
@@ -8,7 +10,6 @@ use crate::price::Budget;
 use crate::simulate::measure::Measured;
 use crate::simulate::run::{Spending, run};
 use crate::simulate::world::World;
-use std::time::Duration;
 
 /// Who is compared.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +21,24 @@ pub struct Contestants {
     pub adaptive: bool,
 }
 
+impl Contestants {
+    /// How many runs the comparison takes.
+    pub fn runs(self) -> u64 {
+        let baselines = u64::from(self.fixed) + u64::from(self.doubling);
+        baselines + u64::from(self.adaptive) * baselines.max(1)
+    }
+}
+
 /// One line of the comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
     pub policy: &'static str,
-    /// Whose requests it was allowed, or the interval.
+    /// Whose requests it was allowed, or its interval.
     pub spends: String,
     #[serde(flatten)]
     pub measured: Measured,
+    /// Its mean delay as a multiple of that of the baseline above it.
+    pub mean_ratio: Option<f64>,
 }
 
 /// All lines, each adaptive one below the baseline that it is measured against.
@@ -46,50 +57,59 @@ pub fn compare(
     seed: u64,
     progress: &mut dyn FnMut(),
 ) -> Comparison {
-    let Contestants { every, .. } = contestants;
-    let feeds = world.feeds.len() as u64;
+    let every = contestants.every;
+    let like_fixed = Budget::like_fixed(world.feeds.len() as u64, every);
+    let mut play = |policy, budget| run(world, Spending { policy, budget }, seed, progress);
+    let mut rows = Vec::new();
     let minutes = every.as_secs_f64() / 60.0;
     let baselines = [
         (
+            contestants.fixed,
             "fixed",
             Policy::Fixed { every },
             format!("every {minutes} min"),
-            contestants.fixed,
         ),
         (
+            contestants.doubling,
             "doubling",
             Policy::Doubling,
             "5 min to 7 d".to_owned(),
-            contestants.doubling,
         ),
     ];
-    let mut rows = Vec::new();
-    for (name, policy, spends, is_wanted) in baselines {
-        // Without a baseline on the table, the budget is what `fixed` would spend.
-        let is_measure = contestants.adaptive && name == "fixed" && !contestants.doubling;
-        if !is_wanted && !is_measure {
+    for (is_wanted, name, policy, spends) in baselines {
+        if !is_wanted {
             continue;
         }
-        let budget = Budget::like_fixed(feeds, every);
-        let baseline = run(world, Spending { policy, budget }, seed, progress);
-        let budget = Budget {
-            requests_per_day: baseline.requests as f64 / world.judged_days(),
-        };
-        if is_wanted {
-            rows.push(Row {
-                policy: name,
-                spends,
-                measured: baseline,
-            });
-        }
+        let baseline = play(policy, like_fixed);
+        let mean = baseline.mean;
+        let requests_per_day = baseline.requests as f64 / world.judged_days();
+        rows.push(Row {
+            policy: name,
+            spends,
+            measured: baseline,
+            mean_ratio: None,
+        });
         if contestants.adaptive {
-            let policy = Policy::Adaptive;
+            let measured = play(Policy::Adaptive, Budget { requests_per_day });
+            let mean_ratio = Some(measured.mean / mean.max(1e-9));
+            let spends = format!("as {name}");
             rows.push(Row {
                 policy: "adaptive",
-                spends: format!("as {name}"),
-                measured: run(world, Spending { policy, budget }, seed, progress),
+                spends,
+                measured,
+                mean_ratio,
             });
         }
+    }
+    if rows.is_empty() && contestants.adaptive {
+        let measured = play(Policy::Adaptive, like_fixed);
+        let spends = format!("as every {minutes} min");
+        rows.push(Row {
+            policy: "adaptive",
+            spends,
+            measured,
+            mean_ratio: None,
+        });
     }
     Comparison {
         world: world.name.clone(),

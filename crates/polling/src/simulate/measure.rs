@@ -22,18 +22,23 @@ pub struct Measured {
     pub requests_per_feed_day: f64,
     pub items: u64,
     pub lost: u64,
+    #[serde(rename = "mean_minutes")]
     pub mean: f64,
+    #[serde(rename = "p50_minutes")]
     pub p50: f64,
+    #[serde(rename = "p90_minutes")]
     pub p90: f64,
+    #[serde(rename = "p99_minutes")]
     pub p99: f64,
     /// Share of the requests that found nothing new.
     pub without_news: f64,
-    /// Share of all items (lost ones too) found within [`Measured::WITHIN`].
+    /// Share of all items (lost ones too) found within each [`Measured::within`].
+    #[serde(skip)]
     pub found_within: Vec<f64>,
 }
 
 impl Measured {
-    /// Minutes: 1, 1.5, 2 … up to a week, evenly on a logarithmic scale.
+    /// Minutes from 1 to just over a week, evenly on a logarithmic scale.
     pub fn within() -> impl Iterator<Item = f64> {
         (0..=40).map(|step| 1.26_f64.powi(step))
     }

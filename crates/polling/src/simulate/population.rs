@@ -127,9 +127,11 @@ struct Temper {
 fn feed(id: i64, recipe: &Recipe, end: i64, seed: u64) -> Feed {
     let mut dice = Dice::of(seed, "feed", id as u64);
     let begin = START - HISTORY * DAY;
-    let is_newsroom = dice.chance(recipe.newsrooms);
+    // Every share of the feeds in a row, so that small populations have it too.
+    let before = |id: i64| (id as f64 * recipe.newsrooms + 0.5) as i64;
+    let is_newsroom = before(id + 1) > before(id);
     let per_day = if is_newsroom {
-        dice.lognormal(25.0, 1.0).min(600.0)
+        dice.lognormal(25.0, 1.0).min(400.0)
     } else {
         dice.lognormal(0.2, 1.5).min(20.0)
     };
@@ -178,7 +180,7 @@ fn publish(temper: &Temper, recipe: &Recipe, begin: i64, end: i64, dice: &mut Di
         // 1970 began on a Thursday, so day 2 was the first Saturday.
         let day = (at / DAY + 3) % 7;
         let week = if day >= 5 { temper.weekend } else { 1.0 };
-        let per_day = (temper.per_day * pace * week).min(2000.0);
+        let per_day = (temper.per_day * pace * week).min(400.0);
         let hour_of_day = (at / HOUR % 24) as f64;
         if temper.batches > 0 {
             let every = 24 / temper.batches;

@@ -66,6 +66,21 @@ impl World {
         self
     }
 
+    /// The same world, played for fewer days.
+    #[must_use]
+    pub fn first_days(self, days: u32) -> Self {
+        let end = self.start.saturating_add(i64::from(days) * 86_400_000);
+        if end >= self.end {
+            return self;
+        }
+        let mut feeds = self.feeds;
+        for feed in &mut feeds {
+            feed.published.retain(|at| *at < end);
+            feed.dates.truncate(feed.published.len());
+        }
+        Self::new(&self.name, feeds, self.start, end)
+    }
+
     pub fn judged_days(&self) -> f64 {
         (self.end - self.judged_from) as f64 / 86_400_000.0
     }
