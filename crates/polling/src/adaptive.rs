@@ -4,6 +4,7 @@
 
 use jiff::Timestamp;
 
+use crate::beat::SLOTS;
 use crate::forecast::Forecast;
 use crate::hints::{FLOOR, Hints};
 use crate::policy::Reason;
@@ -29,24 +30,33 @@ pub(crate) fn interval(
     hints: &Hints,
     now: Timestamp,
 ) -> (std::time::Duration, Reason) {
-    let (rate, rhythm, burst) = state.learned();
+    let (rate, rhythm, beat, burst) = state.learned();
     let factors = rhythm.factors();
     let per_second = rate.per_day() / DAY;
     let ceiling = ceiling(rate.per_day(), state.silence(now));
-    let forecast = |steady: f64, factors: Factors| Forecast {
+    let forecast = |steady: f64, factors: Factors, beat: [f64; SLOTS]| Forecast {
         start: epoch(now),
         steady,
         factors,
+        beat,
         trail: burst.trail(),
     };
     // Followers are part of the rate: what they bring is not counted twice.
-    let expected = forecast(per_second * (1.0 - burst.per_item()), factors);
+    let expected = forecast(
+        per_second * (1.0 - burst.per_item()),
+        factors,
+        beat.factors(),
+    );
     let target = price.item_seconds() / weight.max(1e-9);
     let waiting = expected.until_waiting(target, ceiling);
 
     // The guard reckons with a bad day: the highest rate that is plausible, and
     // no hour quieter than the mean.
-    let busy = forecast(rate.high_per_day() / DAY, factors.without_quiet_hours());
+    let busy = forecast(
+        rate.high_per_day() / DAY,
+        factors.without_quiet_hours(),
+        [1.0; SLOTS],
+    );
     let full = busy.until_items(safe_items(state.window()), ceiling);
 
     let floor = hints.floor().as_secs_f64();
@@ -159,7 +169,7 @@ mod tests {
                 50,
                 5e3,
                 &none,
-                80.0..120.0,
+                70.0..130.0,
                 Reason::Price,
             ),
             (

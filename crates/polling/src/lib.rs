@@ -7,6 +7,7 @@
 
 mod adaptive;
 mod backoff;
+mod beat;
 mod burst;
 mod dates;
 mod forecast;

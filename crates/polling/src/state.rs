@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::beat::Beat;
 use crate::burst::Burst;
 use crate::dates;
 use crate::price::Demand;
@@ -32,6 +33,7 @@ pub struct State {
     is_overrun: bool,
     rate: Rate,
     rhythm: Rhythm,
+    beat: Beat,
     burst: Burst,
 }
 
@@ -50,6 +52,7 @@ impl State {
         let state: Self = serde_json::from_str(text).unwrap_or_default();
         let is_sound = state.rate.is_sound()
             && state.rhythm.is_sound()
+            && state.beat.is_sound()
             && state.burst.is_sound()
             && state.failure.is_finite();
         if is_sound { state } else { Self::default() }
@@ -91,8 +94,8 @@ impl State {
         self.is_overrun
     }
 
-    pub(crate) fn learned(&self) -> (&Rate, &Rhythm, &Burst) {
-        (&self.rate, &self.rhythm, &self.burst)
+    pub(crate) fn learned(&self) -> (&Rate, &Rhythm, &Beat, &Burst) {
+        (&self.rate, &self.rhythm, &self.beat, &self.burst)
     }
 
     /// Seconds since the feed had news, as far as that is known.
@@ -160,6 +163,7 @@ impl State {
             self.rhythm.watch(epoch(now) - oldest, epoch(now));
             for age in past.ages.iter().filter(|age| **age < oldest) {
                 self.rhythm.add(epoch(now) - age);
+                self.beat.add(epoch(now) - age, 1.0);
             }
         }
         let newest = past.ages.first().map(|age| (age * 1000.0) as i64);
@@ -182,11 +186,15 @@ impl State {
         for date in new {
             match date {
                 Some(date) if has_hours && dates::fits(*date, from, to) => {
-                    self.rhythm.add(epoch(*date));
+                    // It appeared between the polls, whatever its date says.
+                    let at = epoch(*date).clamp(from, to);
+                    self.rhythm.add(at);
+                    self.beat.add(at, 1.0);
                 }
                 _ => undated += 1.0,
             }
         }
         self.rhythm.spread(from, to, undated);
+        self.beat.spread(from, to, undated);
     }
 }

@@ -2,6 +2,8 @@
 //! past and never too far, a state survives being stored, and more news never
 //! mean rarer polls.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use jiff::Timestamp;
