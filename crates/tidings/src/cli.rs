@@ -73,6 +73,7 @@ pub(crate) enum Command {
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Fetch(commands::fetch::FetchArgs),
     Sim(commands::sim::SimArgs),
+    Simulate(commands::simulate::SimulateArgs),
     Url(commands::url::UrlArgs),
     Bench(commands::bench::BenchArgs),
     Config(commands::config::ConfigArgs),

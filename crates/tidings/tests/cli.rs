@@ -20,6 +20,7 @@ fn help_shows_every_command_with_examples() {
         "fetch",
         "migrate-store",
         "sim",
+        "simulate",
         "url",
         "config",
         "completions",
@@ -32,10 +33,11 @@ fn help_shows_every_command_with_examples() {
 
 #[test]
 fn a_wrong_command_line_exits_with_2() {
-    let run = tidings(&["sims"]);
+    let run = tidings(&["explains"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.stderr.contains("a similar subcommand exists: 'sim'"),
+        run.stderr
+            .contains("a similar subcommand exists: 'explain'"),
         "{}",
         run.stderr
     );
