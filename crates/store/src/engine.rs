@@ -63,6 +63,8 @@ pub(crate) trait Engine: Send + Sync + Debug {
 pub(crate) struct Statement {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
+    /// It must survive a power cut before it is acknowledged.
+    pub(crate) is_durable: bool,
 }
 
 impl Statement {
@@ -70,6 +72,16 @@ impl Statement {
         Self {
             sql: sql.into(),
             values: values.into(),
+            is_durable: true,
+        }
+    }
+
+    /// A lease, or what can be learned again: it survives the death of any
+    /// process, and after a power cut nothing but time is lost with it.
+    pub(crate) fn passing(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
+        Self {
+            is_durable: false,
+            ..Self::new(sql, values)
         }
     }
 }

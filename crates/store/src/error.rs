@@ -56,4 +56,4 @@ impl StoreError {
     }
 }
 
-pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;

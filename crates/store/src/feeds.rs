@@ -206,7 +206,7 @@ impl Store {
             Value::Int(feed_id),
             Value::from(now),
         ];
-        let rows = self.rows(Statement::new(sql, values)).await?;
+        let rows = self.rows(Statement::passing(sql, values)).await?;
         rows.first().map(claim).transpose()
     }
 
@@ -219,7 +219,9 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
+        self.execute(Statement::passing(sql, values))
+            .await
+            .map(drop)
     }
 
     /// Extends the lease of a long poll; false when it was lost.
@@ -231,7 +233,7 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
-        Ok(self.execute(Statement::new(sql, values)).await? > 0)
+        Ok(self.execute(Statement::passing(sql, values)).await? > 0)
     }
 
     /// Which of these titles the source has not had, and remembers them all.
@@ -273,11 +275,12 @@ impl Store {
             Value::from(now),
             Value::from(now),
         ];
-        let rows = self.rows(Statement::new(sql, values)).await?;
+        let rows = self.rows(Statement::passing(sql, values)).await?;
         rows.iter().map(claim).collect()
     }
 
-    /// Ends a poll: state and log in one transaction. False when the lease was
+    /// Ends a poll: state and log in one transaction. What was found was made
+    /// durable when it was submitted; losing this costs one poll. False when the lease was
     /// lost; nothing is written then.
     pub async fn complete_poll(&self, claim: &FeedClaim, result: &PollResult) -> Result<bool> {
         let now = self.now().await?;
@@ -324,9 +327,9 @@ impl Store {
             ON CONFLICT (name) DO UPDATE SET n = marks.n + 1, at = excluded.at";
         let answers = self
             .run(vec![
-                Statement::new(update, values),
-                Statement::new(insert, line),
-                Statement::new(count, [Value::from(POLLS), Value::from(now)]),
+                Statement::passing(update, values),
+                Statement::passing(insert, line),
+                Statement::passing(count, [Value::from(POLLS), Value::from(now)]),
             ])
             .await?;
         Ok(answers[0].changed > 0)

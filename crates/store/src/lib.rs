@@ -37,7 +37,7 @@ mod turn;
 
 pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
 pub use documents::{NewDocument, StoredDocument};
-pub use error::StoreError;
+pub use error::{Result, StoreError};
 pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
 pub use frontier::{

@@ -240,7 +240,10 @@ impl Engine for PostgresEngine {
         if statements.len() == 1 {
             return rows::run(&mut connection, &statements).await;
         }
-        connection.begin(DURABLE).await?;
+        let is_durable = statements.iter().any(|statement| statement.is_durable);
+        connection
+            .begin(if is_durable { DURABLE } else { LEASE })
+            .await?;
         let answers = rows::run(&mut connection, &statements).await?;
         connection.commit().await?;
         Ok(answers)

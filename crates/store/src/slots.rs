@@ -38,7 +38,7 @@ impl Store {
         let id = HostId::of(host);
         let add = "INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let (delay_ms, max_in_flight) = self.host_defaults();
-        let add = Statement::new(
+        let add = Statement::passing(
             add,
             [
                 Value::Int(id.0),
@@ -63,8 +63,8 @@ impl Store {
             Value::from(now.plus(lease)),
             Value::Int(id.0),
         ];
-        let take = Statement::new(take, values);
-        let see = Statement::new(
+        let take = Statement::passing(take, values);
+        let see = Statement::passing(
             "SELECT gate_at, blocked_until FROM hosts WHERE host_id = $1",
             [Value::Int(id.0)],
         );
@@ -104,7 +104,9 @@ impl Store {
             Value::Int(slot.host.0),
             Value::from(slot.started_at),
         ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
+        self.execute(Statement::passing(sql, values))
+            .await
+            .map(drop)
     }
 
     /// Waits for a turn, at most so long.
@@ -135,6 +137,8 @@ impl Store {
             Value::Int(slot.host.0),
             Value::from(slot.started_at),
         ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
+        self.execute(Statement::passing(sql, values))
+            .await
+            .map(drop)
     }
 }

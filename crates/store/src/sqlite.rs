@@ -259,8 +259,12 @@ impl Engine for SqliteEngine {
                 .read(move |connection| rows::run(connection, &statements))
                 .await;
         }
+        let durability = match statements.iter().any(|statement| statement.is_durable) {
+            true => Durability::Full,
+            false => Durability::Process,
+        };
         self.writer
-            .write(Durability::Full, move |connection| {
+            .write(durability, move |connection| {
                 rows::run(connection, &statements)
             })
             .await

@@ -1,0 +1,12 @@
+//! The loops: what turns sources into URLs and URLs into documents. Each loop
+//! gathers, asks a pure function what to do, and stores the answer; they meet
+//! only in the store, so any number of machines can run them.
+
+mod memory;
+mod outside;
+mod poll;
+mod settings;
+
+pub use outside::Outside;
+pub use poll::{PollEnded, PollOptions, PollOutcome, Poller};
+pub use settings::{IngestionMode, PollPolicy, SettingsError, SourceSettings};

@@ -1,0 +1,527 @@
+//! One poll of one feed, from the lease to the log line. Five ends are told
+//! apart: nothing modified, the same bytes, the same items, a failure, a success.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
+use tidings_net::{Class, Failure, Purpose, Request, Response, retry_after};
+use tidings_polling::{ErrorClass, Outcome, Poll, Sighting, next_poll};
+use tidings_store::{
+    Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source, Submission, Verdict,
+};
+use tidings_url::FetchUrl;
+use tracing::{error, info};
+
+use super::items::{Listed, hex, listed, title_hash};
+use super::{PollEnded, PollOutcome, Poller};
+use crate::memory::Memory;
+use crate::outside::Asked;
+use crate::settings::SourceSettings;
+
+/// Items that are submitted at once; more come in the next slice.
+const SLICE: usize = 2000;
+
+/// So many failures in a row are said loudly, once.
+const LOUD_AFTER: i64 = 10;
+
+/// A source that does not say what it wants is asked again after this.
+const UNREADABLE_WAIT: Duration = Duration::from_secs(3600);
+
+/// What one request to a feed gave.
+enum Read {
+    NotModified,
+    SameBody,
+    Parsed(Box<ParsedFeed>),
+    Failed(Trouble),
+}
+
+struct Trouble {
+    class: ErrorClass,
+    /// The word of the taxonomy, for filters.
+    name: &'static str,
+    message: String,
+    retry_after: Option<Duration>,
+    /// Says that the feed will not come back.
+    is_gone: bool,
+}
+
+/// A poll under way.
+struct Polling<'a> {
+    claim: &'a FeedClaim,
+    source: Source,
+    settings: SourceSettings,
+    memory: Memory,
+    /// The row as it will be.
+    feed: Feed,
+    now: Moment,
+    started: std::time::Instant,
+    bytes: u64,
+}
+
+impl Poller {
+    /// Polls a feed that is leased. `None` when the host had no time for us.
+    pub(super) async fn poll_feed(&self, claim: &FeedClaim) -> Result<Option<PollEnded>> {
+        let store = &self.outside.store;
+        let Some(source) = store.source(claim.feed.source_id).await? else {
+            // Its source was removed a moment ago, and the feed with it.
+            return Ok(None);
+        };
+        let settings = match SourceSettings::of(&source) {
+            Ok(settings) => settings,
+            Err(error) => {
+                error!(%error, "a source can't be polled");
+                store.defer_feed(claim, UNREADABLE_WAIT).await?;
+                return Ok(None);
+            }
+        };
+        let now = store.now().await?;
+        let mut polling = Polling {
+            claim,
+            memory: Memory::parse(&claim.feed.policy),
+            feed: claim.feed.clone(),
+            source,
+            settings,
+            now,
+            started: std::time::Instant::now(),
+            bytes: 0,
+        };
+        polling.follow_settings();
+        let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
+            let trouble = Trouble::hard(
+                "content",
+                format!("{:?} is not an address", polling.feed.url),
+            );
+            return polling.end(self, Read::Failed(trouble)).await.map(Some);
+        };
+        let request = polling.request(url);
+        let asked = self
+            .outside
+            .ask(request, polling.settings.feed_ignores_robots)
+            .await?;
+        let read = match asked {
+            Asked::NotNow(wait) => {
+                store.defer_feed(claim, wait).await?;
+                return Ok(None);
+            }
+            Asked::Failed(failure) => Read::Failed(Trouble::of_failure(&failure)),
+            Asked::Answered(response) => polling.read(&response),
+        };
+        polling.end(self, read).await.map(Some)
+    }
+}
+
+impl Polling<'_> {
+    /// The address in the settings is the one that counts; a new one is a feed
+    /// of which nothing is known.
+    fn follow_settings(&mut self) {
+        let wanted = self.settings.feed_url.as_ref().map(FetchUrl::as_str);
+        if let Some(wanted) = wanted
+            && wanted != self.feed.url
+        {
+            self.feed.url = wanted.to_owned();
+            self.feed.etag = None;
+            self.feed.last_modified = None;
+            self.feed.body_hash = None;
+            self.feed.items_checksum = None;
+            self.memory = Memory::default();
+        }
+    }
+
+    fn request(&mut self, url: FetchUrl) -> Request {
+        let mut request = Request::get(url, Purpose::Feed);
+        request.user_agent.clone_from(&self.settings.user_agent);
+        if self.memory.wants_everything(self.now) {
+            self.memory.full_at = Some(self.now.0);
+        } else {
+            request.etag.clone_from(&self.feed.etag);
+            request.last_modified.clone_from(&self.feed.last_modified);
+        }
+        request
+    }
+
+    fn read(&mut self, response: &Response) -> Read {
+        self.bytes = response.wire_bytes;
+        if response.status == 304 {
+            return Read::NotModified;
+        }
+        if !response.is_success() {
+            return Read::Failed(Trouble::of_status(response));
+        }
+        let header = |name: &str| response.header(name).map(str::to_owned);
+        self.feed.etag = header("etag");
+        self.feed.last_modified = header("last-modified");
+        self.memory.hints.max_age = max_age(response.header("cache-control"));
+        let body_hash = hex(&Sha256::digest(&response.body));
+        if self.feed.body_hash.as_ref() == Some(&body_hash) {
+            return Read::SameBody;
+        }
+        let hints = ParseHints {
+            content_type: response.header("content-type"),
+            url: Some(response.url.as_url()),
+            now: Some(time(self.now)),
+            ..ParseHints::default()
+        };
+        match tidings_feed::parse(&response.body, &hints) {
+            Ok(feed) => {
+                self.feed.body_hash = Some(body_hash);
+                self.note_move(response);
+                self.note_wishes(&feed, response);
+                Read::Parsed(Box::new(feed))
+            }
+            Err(error) => Read::Failed(Trouble::hard("content", error.to_string())),
+        }
+    }
+
+    /// A feed that has moved for good, seen twice, is from now on where it moved.
+    fn note_move(&mut self, response: &Response) {
+        let is_permanent =
+            !response.hops.is_empty() && response.hops.iter().all(tidings_net::Hop::is_permanent);
+        let target = is_permanent.then(|| response.url.as_str().to_owned());
+        if target.is_some() && target == self.memory.moving_to {
+            info!(
+                from = self.feed.url,
+                to = response.url.as_str(),
+                "a feed has moved"
+            );
+            self.settings.feed_url = Some(response.url.clone());
+            self.feed.url = response.url.as_str().to_owned();
+            self.memory.moving_to = None;
+        } else {
+            self.memory.moving_to = target;
+        }
+    }
+
+    fn note_wishes(&mut self, feed: &ParsedFeed, response: &Response) {
+        let hints = &mut self.memory.hints;
+        hints.ttl = feed
+            .ttl_minutes
+            .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
+        hints.syndication = feed.update_period.map(|period| {
+            let times = feed.update_frequency.unwrap_or(1).max(1);
+            period_length(period) / times
+        });
+        hints.skip_hours.clone_from(&feed.skip_hours);
+        hints.skip_days = feed
+            .skip_days
+            .iter()
+            .filter_map(|day| day_number(day))
+            .collect();
+        let has_validators = self.feed.etag.is_some() || self.feed.last_modified.is_some();
+        hints.is_costly = !has_validators && response.wire_bytes > 200_000;
+    }
+
+    /// Submits, decides when to come again, and writes it all down.
+    async fn end(mut self, poller: &Poller, read: Read) -> Result<PollEnded> {
+        let store = &poller.outside.store;
+        let (mut outcome, mut seen, mut new, mut dates) = (PollOutcome::Failed, 0, 0, None);
+        let mut trouble = None;
+        match read {
+            Read::NotModified => outcome = PollOutcome::NotModified,
+            Read::SameBody => outcome = PollOutcome::SameBody,
+            Read::Failed(why) => trouble = Some(why),
+            Read::Parsed(parsed) => {
+                let url =
+                    FetchUrl::parse(&self.feed.url).unwrap_or_else(|_| poller_url(&self.source));
+                let listed = listed(
+                    &parsed,
+                    &url,
+                    &self.source,
+                    &self.settings,
+                    &poller.outside.proxies,
+                );
+                seen = parsed.items.len();
+                if self.feed.items_checksum.as_ref() == Some(&listed.checksum) {
+                    outcome = PollOutcome::Redundant;
+                } else {
+                    let found = self.submit(poller, &parsed, &listed).await?;
+                    outcome = PollOutcome::Ok;
+                    new = found.len();
+                    self.feed.items_checksum = Some(listed.checksum);
+                    dates = Some((
+                        parsed
+                            .items
+                            .iter()
+                            .map(tidings_feed::Item::date)
+                            .collect::<Vec<_>>(),
+                        found,
+                    ));
+                }
+                self.feed.item_count = seen as i64;
+            }
+        }
+        let polled = match (&trouble, &dates) {
+            (Some(trouble), _) => Outcome::Failed {
+                class: trouble.class,
+                retry_after: trouble.retry_after,
+            },
+            (None, Some((listed, new))) => Outcome::Read(Sighting { listed, new }),
+            (None, None) => Outcome::Unchanged,
+        };
+        let price = poller.price.get(store, self.now).await?;
+        let poll = Poll {
+            feed_id: self.feed.feed_id,
+            policy: self.settings.policy(),
+            outcome: polled,
+            hints: &self.memory.hints,
+            weight: weight(self.source.priority),
+            price,
+            now: time(self.now),
+            random: random(),
+        };
+        let (state, due) = next_poll(&self.memory.polling, &poll);
+        let next_poll_in = Moment::from(due.at).since(self.now);
+        self.feed.demand_nano = (state.demand(poll.weight).0 * 1e9) as i64;
+        self.memory.polling = state;
+        self.note_end(trouble.as_ref(), new);
+        self.keep_move(store).await?;
+        self.feed.policy = self.memory.to_json();
+        let log = FetchLogRow {
+            started_at: self.now,
+            elapsed_ms: self.started.elapsed().as_millis() as i64,
+            outcome: outcome.as_str().to_owned(),
+            items_seen: seen as i64,
+            items_new: new as i64,
+            error_class: trouble.as_ref().map(|trouble| trouble.name.to_owned()),
+            error_message: trouble.as_ref().map(|trouble| trouble.message.clone()),
+            bytes: self.bytes as i64,
+        };
+        let ended = PollEnded {
+            feed_id: self.feed.feed_id,
+            url: self.feed.url.clone(),
+            outcome,
+            items_seen: seen,
+            items_new: new,
+            error: trouble.map(|trouble| trouble.message),
+            next_poll_in,
+        };
+        let result = PollResult {
+            feed: self.feed,
+            next_poll_in,
+            log,
+        };
+        store.complete_poll(self.claim, &result).await?;
+        Ok(ended)
+    }
+
+    /// The dates of the items that nobody knew.
+    async fn submit(
+        &self,
+        poller: &Poller,
+        parsed: &ParsedFeed,
+        listed: &Listed,
+    ) -> Result<Vec<Option<Timestamp>>> {
+        let store = &poller.outside.store;
+        let mut found = Vec::new();
+        let pairs: Vec<(&Submission, usize)> = listed
+            .submissions
+            .iter()
+            .zip(listed.item_of.iter().copied())
+            .collect();
+        for slice in pairs.chunks(SLICE) {
+            let wanted = self.new_stories(poller, parsed, slice).await?;
+            let submissions: Vec<Submission> = wanted
+                .iter()
+                .map(|(submission, _)| (*submission).clone())
+                .collect();
+            let verdicts = store.submit(&submissions).await?;
+            for ((_, item), verdict) in wanted.iter().zip(verdicts) {
+                if verdict == Verdict::New {
+                    found.push(parsed.items[*item].date());
+                }
+            }
+            // A huge feed takes its time; nobody else should start on it.
+            if pairs.len() > SLICE {
+                store.keep_feed(self.claim, poller.options.lease).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Without the stories that an aggregator lists again under another address.
+    async fn new_stories<'s>(
+        &self,
+        poller: &Poller,
+        parsed: &ParsedFeed,
+        slice: &[(&'s Submission, usize)],
+    ) -> Result<Vec<(&'s Submission, usize)>> {
+        if !self.settings.title_week {
+            return Ok(slice.to_vec());
+        }
+        let now = time(self.now);
+        let title = |item: usize| {
+            parsed.items[item]
+                .title
+                .as_deref()
+                .filter(|title| !title.is_empty())
+        };
+        let titled: Vec<usize> = (0..slice.len())
+            .filter(|at| title(slice[*at].1).is_some())
+            .collect();
+        let hashes: Vec<[u8; 16]> = titled
+            .iter()
+            .map(|at| title_hash(title(slice[*at].1).unwrap_or_default(), now))
+            .collect();
+        let is_new = poller
+            .outside
+            .store
+            .note_titles(self.source.source_id, &hashes)
+            .await?;
+        let mut keep = vec![true; slice.len()];
+        for (at, is_new) in titled.into_iter().zip(is_new) {
+            keep[at] = is_new;
+        }
+        let kept = slice.iter().zip(keep).filter(|(_, keep)| *keep);
+        Ok(kept.map(|(pair, _)| *pair).collect())
+    }
+
+    fn note_end(&mut self, trouble: Option<&Trouble>, new: usize) {
+        let Some(trouble) = trouble else {
+            self.feed.consecutive_errors = 0;
+            self.feed.error_class = None;
+            self.feed.last_error = None;
+            if new > 0 {
+                self.feed.last_new_at = Some(self.now);
+            }
+            return;
+        };
+        self.feed.consecutive_errors += 1;
+        self.feed.error_class = Some(trouble.name.to_owned());
+        self.feed.last_error = Some(trouble.message.clone());
+        if trouble.is_gone {
+            self.feed.paused_reason = Some(trouble.message.clone());
+            info!(feed = self.feed.url, "a feed is gone; it is paused");
+        }
+        if self.feed.consecutive_errors == LOUD_AFTER {
+            error!(
+                feed = self.feed.url,
+                error = trouble.message,
+                "a feed has failed ten times in a row"
+            );
+        }
+    }
+
+    /// The settings follow a feed that has moved.
+    async fn keep_move(&self, store: &tidings_store::Store) -> Result<()> {
+        if self.settings.to_json()
+            == SourceSettings::of(&self.source)
+                .map(|kept| kept.to_json())
+                .unwrap_or_default()
+        {
+            return Ok(());
+        }
+        let moved = tidings_store::NewSource {
+            name: self.source.name.clone(),
+            url: self.source.url.clone(),
+            kind: self.source.kind.clone(),
+            priority: self.source.priority,
+            config: self.settings.to_json(),
+        };
+        store.update_source(self.source.source_id, &moved).await
+    }
+}
+
+impl Trouble {
+    fn hard(name: &'static str, message: String) -> Self {
+        Self {
+            class: ErrorClass::Hard,
+            name,
+            message,
+            retry_after: None,
+            is_gone: false,
+        }
+    }
+
+    fn of_failure(failure: &Failure) -> Self {
+        let class = match failure.class() {
+            Class::Network | Class::Internal => ErrorClass::Temporary,
+            Class::HttpTransient => ErrorClass::Soft,
+            Class::Policy if failure.code() == "robots_unavailable" => ErrorClass::Temporary,
+            Class::HttpPermanent | Class::Blocked | Class::Policy | Class::Content => {
+                ErrorClass::Hard
+            }
+        };
+        Self {
+            class,
+            ..Self::hard(failure.class().as_str(), failure.to_string())
+        }
+    }
+
+    fn of_status(response: &Response) -> Self {
+        let status = response.status;
+        let class = Class::of_status(status).unwrap_or(Class::HttpPermanent);
+        let header = response.header("retry-after");
+        Self {
+            class: match class {
+                _ if status == 429 => ErrorClass::TooManyRequests,
+                Class::HttpTransient => ErrorClass::Soft,
+                _ if status == 404 => ErrorClass::Soft,
+                _ => ErrorClass::Hard,
+            },
+            retry_after: header.and_then(|text| retry_after(text, Timestamp::now())),
+            is_gone: status == 410,
+            ..Self::hard(class.as_str(), format!("status {status}"))
+        }
+    }
+}
+
+/// The address of the source itself, for feeds whose own can't be read.
+fn poller_url(source: &Source) -> FetchUrl {
+    FetchUrl::parse(&source.url).unwrap_or_else(|_| {
+        FetchUrl::parse("http://invalid.invalid/").expect("a constant address parses")
+    })
+}
+
+fn time(moment: Moment) -> Timestamp {
+    Timestamp::from_millisecond(moment.0).unwrap_or_default()
+}
+
+/// Sources that matter more are polled more; 5 is the middle.
+fn weight(priority: u8) -> f64 {
+    f64::from(priority.clamp(1, 10)) / 5.0
+}
+
+/// Chance, in 0..1.
+fn random() -> f64 {
+    getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
+}
+
+fn period_length(period: UpdatePeriod) -> Duration {
+    let hours = match period {
+        UpdatePeriod::Hourly => 1,
+        UpdatePeriod::Daily => 24,
+        UpdatePeriod::Weekly => 24 * 7,
+        UpdatePeriod::Monthly => 24 * 30,
+        UpdatePeriod::Yearly => 24 * 365,
+    };
+    Duration::from_secs(hours * 3600)
+}
+
+fn day_number(day: &str) -> Option<u8> {
+    const DAYS: [&str; 7] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+    let at = DAYS
+        .iter()
+        .position(|name| day.trim().eq_ignore_ascii_case(name))?;
+    u8::try_from(at).ok()
+}
+
+/// `max-age` of a `Cache-Control` header.
+fn max_age(header: Option<&str>) -> Option<Duration> {
+    let seconds = header?
+        .split(',')
+        .find_map(|part| part.trim().strip_prefix("max-age="))?;
+    seconds
+        .trim_matches('"')
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
+}

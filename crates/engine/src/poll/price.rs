@@ -1,0 +1,72 @@
+//! The price of a request, on which all machines agree through the store.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use tidings_polling::{Budget, Demand, Price, PriceControl};
+use tidings_store::{Mark, Moment, Result, Store};
+
+/// How long a price holds before it is worked out again.
+const HOLDS_MS: i64 = 60_000;
+
+/// What requests are priced at when nobody has said how many there may be.
+const LIKE_EVERY: std::time::Duration = std::time::Duration::from_secs(900);
+
+const NAME: &str = "poll_price";
+
+#[derive(Debug)]
+pub(super) struct SharedPrice {
+    requests_per_day: Option<f64>,
+    last: Mutex<Option<(Moment, Price)>>,
+}
+
+impl SharedPrice {
+    pub(super) fn new(requests_per_day: Option<f64>) -> Self {
+        Self {
+            requests_per_day,
+            last: Mutex::default(),
+        }
+    }
+
+    pub(super) async fn get(&self, store: &Store, now: Moment) -> Result<Price> {
+        if let Some((at, price)) = *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+            && now.0 - at.0 < HOLDS_MS
+        {
+            return Ok(price);
+        }
+        let price = self.step(store, now).await?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, price));
+        Ok(price)
+    }
+
+    /// One of the machines moves the control; the others find it moved.
+    async fn step(&self, store: &Store, now: Moment) -> Result<Price> {
+        let (feeds, demand) = store.feed_demand().await?;
+        let budget = match self.requests_per_day {
+            Some(requests_per_day) => Budget { requests_per_day },
+            None => Budget::like_fixed(feeds.max(1), LIKE_EVERY),
+        };
+        let time = Timestamp::from_millisecond(now.0).unwrap_or_default();
+        let (seen, polls) = (store.mark(NAME).await?, store.polls().await?);
+        let control = match &seen {
+            None => PriceControl::new(time),
+            Some(mark) => {
+                let known = serde_json::from_str(&mark.value);
+                let known = known.unwrap_or_else(|_| PriceControl::new(time));
+                known.next(time, (polls - mark.n).max(0).unsigned_abs(), budget)
+            }
+        };
+        let is_due = seen
+            .as_ref()
+            .is_none_or(|mark| now.0 - mark.at.0 >= HOLDS_MS);
+        if is_due {
+            let mark = Mark {
+                value: serde_json::to_string(&control).unwrap_or_default(),
+                n: polls,
+                at: now,
+            };
+            store.replace_mark(NAME, seen.as_ref(), &mark).await?;
+        }
+        Ok(control.price(Demand(demand), budget))
+    }
+}

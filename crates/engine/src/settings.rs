@@ -1,0 +1,238 @@
+//! What people set of a source beyond name and address, as the store keeps it
+//! in JSON. Pure: parsed at the edge, with the field named that is wrong.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use thiserror::Error;
+use tidings_polling::Policy;
+use tidings_store::{Origin, Source, Target};
+use tidings_url::{FetchUrl, ProxyHosts, Rules};
+
+/// A setting that can't be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("source {name:?}: {why}")]
+pub struct SettingsError {
+    name: String,
+    why: String,
+}
+
+/// How the articles of a source are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IngestionMode {
+    Feed,
+    Spider,
+    Both,
+}
+
+/// By which policy its feed is polled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PollPolicy {
+    Fixed,
+    Doubling,
+    #[default]
+    Adaptive,
+}
+
+/// Everything that can be set of a source; what is not said has its default.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SourceSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed_url: Option<FetchUrl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sitemap_url: Option<FetchUrl>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingestion_mode: Option<IngestionMode>,
+    pub poll_policy: PollPolicy,
+    pub feed_poll_interval_minutes: u32,
+    /// The feed is fetched whatever robots.txt says; pages never are.
+    pub feed_ignores_robots: bool,
+    /// A story is told apart by its title within a week: for aggregators.
+    pub title_week: bool,
+    pub sitemap_interval_hours: u32,
+    /// Entries that changed longer ago are left alone.
+    pub sitemap_within_hours: u32,
+    /// Entries that do not say when they changed are taken.
+    pub sitemap_takes_undated: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strip_params: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep_params: Vec<String>,
+    pub keep_trailing_slash: bool,
+}
+
+impl Default for SourceSettings {
+    fn default() -> Self {
+        Self {
+            feed_url: None,
+            sitemap_url: None,
+            ingestion_mode: None,
+            poll_policy: PollPolicy::default(),
+            feed_poll_interval_minutes: 15,
+            feed_ignores_robots: false,
+            title_week: false,
+            sitemap_interval_hours: 6,
+            sitemap_within_hours: 48,
+            sitemap_takes_undated: true,
+            tags: Vec::new(),
+            license: None,
+            content_type: None,
+            user_agent: None,
+            strip_params: Vec::new(),
+            keep_params: Vec::new(),
+            keep_trailing_slash: false,
+        }
+    }
+}
+
+impl SourceSettings {
+    /// The settings of a source as it is kept.
+    pub fn of(source: &Source) -> Result<Self, SettingsError> {
+        Self::parse(&source.name, &source.config)
+    }
+
+    /// Reads settings; `name` is for the message.
+    pub fn parse(name: &str, config: &Json) -> Result<Self, SettingsError> {
+        let wrong = |why: String| SettingsError {
+            name: name.to_owned(),
+            why,
+        };
+        let settings: Self =
+            serde_json::from_value(config.clone()).map_err(|error| wrong(error.to_string()))?;
+        let minutes = settings.feed_poll_interval_minutes;
+        if !(1..=60 * 24 * 7).contains(&minutes) {
+            return Err(wrong(format!(
+                "feed_poll_interval_minutes is {minutes}, and may be from 1 to 10080 (a week)"
+            )));
+        }
+        if settings.sitemap_interval_hours == 0 {
+            return Err(wrong(
+                "sitemap_interval_hours is 0, and must be at least 1".to_owned(),
+            ));
+        }
+        Ok(settings)
+    }
+
+    pub fn to_json(&self) -> Json {
+        // Strings, numbers and lists only: there is nothing that could fail.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        match self.poll_policy {
+            PollPolicy::Fixed => Policy::Fixed {
+                every: Duration::from_secs(u64::from(self.feed_poll_interval_minutes) * 60),
+            },
+            PollPolicy::Doubling => Policy::Doubling,
+            PollPolicy::Adaptive => Policy::Adaptive,
+        }
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            strip_params: self.strip_params.clone(),
+            keep_params: self.keep_params.clone(),
+            keep_trailing_slash: self.keep_trailing_slash,
+        }
+    }
+}
+
+/// The identity of a URL under the rules of its source.
+pub(crate) fn target(url: FetchUrl, rules: &Rules, proxies: &ProxyHosts) -> Target {
+    Target {
+        key: url.canonical(rules).key(),
+        host: url.host_key(proxies),
+        url,
+    }
+}
+
+/// How urgent a URL of a source is: what a publisher announces itself goes
+/// first, what was found deep in a site last.
+pub(crate) fn priority(source: u8, origin: Origin, depth: u16) -> u8 {
+    let bonus = match origin {
+        Origin::Feed => 2,
+        Origin::Sitemap => 1,
+        Origin::Spider | Origin::Manual | Origin::Api | Origin::Agent => 0,
+    };
+    let depth = if origin == Origin::Spider {
+        i32::from(depth)
+    } else {
+        0
+    };
+    (i32::from(source) + bonus - depth).clamp(1, 10) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn priorities_follow_origin_and_depth() {
+        let rows = [
+            (5, Origin::Feed, 0, 7),
+            (5, Origin::Sitemap, 0, 6),
+            (5, Origin::Manual, 3, 5),
+            (5, Origin::Spider, 2, 3),
+            (9, Origin::Feed, 0, 10),
+            (1, Origin::Spider, 9, 1),
+        ];
+        for (base, origin, depth, expected) in rows {
+            assert_eq!(priority(base, origin, depth), expected, "{origin} {base}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named() {
+        let rows = [
+            (json!({ "feed_ulr": "x" }), "unknown field `feed_ulr`"),
+            (json!({ "feed_url": "ftp://a.example/" }), "ftp"),
+            (json!({ "poll_policy": "often" }), "unknown variant `often`"),
+            (
+                json!({ "feed_poll_interval_minutes": 0 }),
+                "from 1 to 10080",
+            ),
+            (json!({ "sitemap_interval_hours": 0 }), "at least 1"),
+        ];
+        for (config, message) in rows {
+            let error = SourceSettings::parse("paper", &config)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("source \"paper\": ") && error.contains(message),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_survive_the_store() {
+        let settings = SourceSettings {
+            feed_url: Some("https://a.example/feed".parse().unwrap()),
+            poll_policy: PollPolicy::Fixed,
+            tags: vec!["a".to_owned()],
+            ..SourceSettings::default()
+        };
+        assert_eq!(
+            SourceSettings::parse("a", &settings.to_json()),
+            Ok(settings)
+        );
+        assert_eq!(
+            SourceSettings::parse("a", &json!({})),
+            Ok(SourceSettings::default())
+        );
+    }
+}

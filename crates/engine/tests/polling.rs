@@ -1,0 +1,128 @@
+//! The poller on the simulated web, over simulated days: what is published is
+//! found, once, politely, whatever breaks on the way.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidings_engine::{PollOptions, PollOutcome, Poller};
+use tidings_sim::politeness_violations;
+use tidings_store::{Filter, Order};
+use world::{Days, HOUR, MINUTE, World};
+
+/// The addresses that were announced by feeds since the start, and what was
+/// listed at the start.
+fn announced(world: &World) -> BTreeSet<String> {
+    let mut urls = BTreeSet::new();
+    for site in world.sim.world().sites() {
+        let at_start = site.published_by(world.start);
+        let listed = site.feeds.iter().map(|feed| feed.window).max().unwrap_or(0);
+        for entry in world.sim.ledger().entries_of(&site) {
+            if entry.number >= at_start.saturating_sub(listed) {
+                urls.insert(world::key_of(&entry.announced_url));
+            }
+        }
+    }
+    urls
+}
+
+async fn found(world: &World) -> BTreeSet<String> {
+    let (mut keys, mut after) = (BTreeSet::new(), None);
+    loop {
+        let page = world
+            .store
+            .list(&Filter::default(), Order::Id, after, 5000)
+            .await
+            .unwrap();
+        keys.extend(page.rows.iter().map(|row| row.url_key.to_string()));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return keys,
+        }
+    }
+}
+
+/// Polls whatever is due for a while, in steps; how many polls, and how many new.
+async fn live(
+    world: &World,
+    poller: &Arc<Poller>,
+    time: Duration,
+    step: Duration,
+) -> (usize, usize) {
+    let (mut polls, mut new) = (0, 0);
+    for _ in 0..time.as_secs() / step.as_secs() {
+        polls += poller
+            .poll_due(|ended| new += ended.items_new)
+            .await
+            .unwrap();
+        world.pass(step);
+    }
+    (polls, new)
+}
+
+/// Polls everything until nothing fails any more: what was announced and is not
+/// found now was lost.
+async fn catch_up(world: &World, poller: &Arc<Poller>) -> usize {
+    let mut new = 0;
+    for _ in 0..6 {
+        world.wake_all_feeds().await;
+        let mut failed = 0;
+        let polled = poller.poll_due(|ended| {
+            new += ended.items_new;
+            failed += usize::from(ended.outcome == PollOutcome::Failed);
+        });
+        polled.await.unwrap();
+        world.pass_for_the_store(HOUR);
+        if failed == 0 {
+            break;
+        }
+    }
+    new
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_published_is_found_once_over_simulated_days() {
+    let world = World::start(Days {
+        sites: 500,
+        defect_percent: 30,
+        fault_percent: 20,
+        ..Days::default()
+    })
+    .await;
+    world.add_all_feeds().await;
+    let poller = world.poller_with(PollOptions {
+        requests_per_day: Some(500.0 * 8.0),
+        ..PollOptions::default()
+    });
+    let (polls, mut new) = live(&world, &poller, 24 * HOUR, 10 * MINUTE).await;
+    let announced = announced(&world);
+    new += catch_up(&world, &poller).await;
+    let found = found(&world).await;
+    let missed: Vec<_> = announced.difference(&found).collect();
+    assert_eq!(
+        missed.len(),
+        0,
+        "of {} announced, by {polls} polls",
+        announced.len()
+    );
+    assert_eq!(
+        found.difference(&announced).count(),
+        0,
+        "found what nobody announced"
+    );
+    assert_eq!(new, found.len(), "new means new, once");
+    for feed in world.feeds().await {
+        let has_reason = feed.last_error.is_some() || feed.last_polled_at.is_some();
+        assert!(
+            has_reason && feed.paused_reason.is_none(),
+            "{feed:?} stopped"
+        );
+    }
+    let records = world.sim.log().snapshot();
+    let impolite = politeness_violations(&records, Duration::from_millis(15), 1);
+    assert_eq!(impolite, [], "of {} requests", records.len());
+}

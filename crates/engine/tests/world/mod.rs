@@ -1,0 +1,170 @@
+//! A simulated web, a store and a poller on one clock that the test moves.
+
+#![allow(dead_code)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tidings_engine::{Outside, PollOptions, Poller, SourceSettings};
+use tidings_net::{Client, Egress, NetOptions};
+use tidings_sim::{SimClock, SimServer, WorldConfig};
+use tidings_store::{Feed, NewSource, Source, Store, StoreOptions};
+use tidings_url::{FetchUrl, Rules};
+
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+
+/// What kind of days to simulate.
+pub(crate) struct Days {
+    pub(crate) sites: u32,
+    pub(crate) defect_percent: u8,
+    pub(crate) fault_percent: u8,
+    pub(crate) pace: f64,
+}
+
+impl Default for Days {
+    fn default() -> Self {
+        Self {
+            sites: 10,
+            defect_percent: 0,
+            fault_percent: 0,
+            pace: 1.0,
+        }
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) sim: SimServer,
+    pub(crate) store: Store,
+    pub(crate) start: Timestamp,
+    clock: Arc<AtomicI64>,
+    address: String,
+    _folder: tempfile::TempDir,
+}
+
+pub(crate) fn key_of(url: &str) -> String {
+    let url = FetchUrl::parse(url).unwrap();
+    url.canonical(&Rules::default()).key().to_string()
+}
+
+impl World {
+    pub(crate) async fn start(days: Days) -> Self {
+        let start: Timestamp = "2026-11-02T06:00:00Z".parse().unwrap();
+        let config = WorldConfig {
+            sites: days.sites,
+            articles_per_site: 60,
+            start,
+            pace: days.pace,
+            defect_percent: days.defect_percent,
+            fault_percent: days.fault_percent,
+            ..WorldConfig::new(11)
+        };
+        let sim = SimServer::start(config, SimClock::manual(start), "127.0.0.1:0")
+            .await
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+        let clock = Arc::new(AtomicI64::new(start.as_millisecond()));
+        let store = Store::open(&address, &options(&clock)).await.unwrap();
+        Self {
+            sim,
+            store,
+            start,
+            clock,
+            address,
+            _folder: folder,
+        }
+    }
+
+    /// Time for everyone.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.sim.clock().advance(time);
+        self.pass_for_the_store(time);
+    }
+
+    /// Time in which nothing is published.
+    pub(crate) fn pass_for_the_store(&self, time: Duration) {
+        self.clock
+            .fetch_add(time.as_millis() as i64, Ordering::SeqCst);
+    }
+
+    pub(crate) fn outside(&self) -> Outside {
+        let port = self.sim.address().port();
+        let client = Client::new(NetOptions {
+            egress: Egress {
+                allow: vec!["127.0.0.0/8".parse().unwrap()],
+                ports: vec![port..=port],
+            },
+            ..NetOptions::default()
+        })
+        .unwrap();
+        let mut outside = Outside::new(client.clone(), self.store.clone());
+        // The gate moves with the clock of the test: waiting for it is no use.
+        outside.patience = Duration::ZERO;
+        let clock = Arc::clone(&self.clock);
+        outside.robots = outside
+            .robots
+            .with_clock(move || tidings_store::Moment(clock.load(Ordering::SeqCst)));
+        outside
+    }
+
+    pub(crate) fn poller(&self) -> Arc<Poller> {
+        self.poller_with(PollOptions::default())
+    }
+
+    pub(crate) fn poller_with(&self, options: PollOptions) -> Arc<Poller> {
+        Arc::new(Poller::new(self.outside(), options))
+    }
+
+    pub(crate) async fn feeds(&self) -> Vec<Feed> {
+        self.store.feeds_after(i64::MIN, 100_000).await.unwrap()
+    }
+
+    pub(crate) async fn wake_all_feeds(&self) {
+        let now = self.store.now().await.unwrap();
+        for feed in self.feeds().await {
+            self.store.wake_feed(feed.feed_id, now).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn add_source(
+        &self,
+        name: &str,
+        feed: &str,
+        settings: SourceSettings,
+    ) -> (Source, Feed) {
+        let source = NewSource {
+            name: name.to_owned(),
+            url: feed.to_owned(),
+            kind: "feed".to_owned(),
+            priority: 5,
+            config: settings.to_json(),
+        };
+        let source = self.store.add_source(&source).await.unwrap();
+        let feed = self
+            .store
+            .add_feed(source.source_id, "feed", feed)
+            .await
+            .unwrap();
+        (source, feed)
+    }
+
+    /// Every feed of every site, each as a source.
+    pub(crate) async fn add_all_feeds(&self) {
+        for site in self.sim.world().sites() {
+            for feed in &site.feeds {
+                let url = site.absolute(&feed.path);
+                self.add_source(&url, &url, SourceSettings::default()).await;
+            }
+        }
+    }
+}
+
+fn options(clock: &Arc<AtomicI64>) -> StoreOptions {
+    let mut options = StoreOptions::default().with_manual_clock(Arc::clone(clock));
+    // Real pauses after robots.txt, short enough for a test.
+    options.host_delay = Duration::from_millis(20);
+    options
+}
