@@ -71,6 +71,7 @@ pub(crate) enum Command {
     Explain(commands::explain::ExplainArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Sim(commands::sim::SimArgs),
+    Simulate(commands::simulate::SimulateArgs),
     Url(commands::url::UrlArgs),
     Bench(commands::bench::BenchArgs),
     Config(commands::config::ConfigArgs),

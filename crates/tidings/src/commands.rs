@@ -8,4 +8,5 @@ pub(crate) mod frontier;
 pub(crate) mod migrate_store;
 pub(crate) mod run;
 pub(crate) mod sim;
+pub(crate) mod simulate;
 pub(crate) mod url;

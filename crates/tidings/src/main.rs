@@ -44,6 +44,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
         Command::Run(args) => commands::run::run(&args, &config, json),
         Command::Sim(args) => commands::sim::run(&args, &config),
+        Command::Simulate(args) => commands::simulate::run(&args, json),
         Command::Url(args) => commands::url::run(&args, json),
     }
 }

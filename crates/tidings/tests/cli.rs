@@ -19,6 +19,7 @@ fn help_shows_every_command_with_examples() {
         "explain",
         "migrate-store",
         "sim",
+        "simulate",
         "url",
         "config",
         "completions",
@@ -31,10 +32,11 @@ fn help_shows_every_command_with_examples() {
 
 #[test]
 fn a_wrong_command_line_exits_with_2() {
-    let run = tidings(&["sims"]);
+    let run = tidings(&["explains"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.stderr.contains("a similar subcommand exists: 'sim'"),
+        run.stderr
+            .contains("a similar subcommand exists: 'explain'"),
         "{}",
         run.stderr
     );
