@@ -2,6 +2,8 @@
 //! reaches the price of a request; sooner when the feed's window could overflow,
 //! never sooner than the publisher allows, and once in a while in any case.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::beat::SLOTS;
@@ -9,7 +11,6 @@ use crate::forecast::Forecast;
 use crate::hints::{FLOOR, Hints};
 use crate::policy::Reason;
 use crate::price::Price;
-use crate::rhythm::Factors;
 use crate::state::State;
 use crate::units::{DAY, duration, epoch};
 
@@ -29,44 +30,18 @@ pub(crate) fn interval(
     price: Price,
     hints: &Hints,
     now: Timestamp,
-) -> (std::time::Duration, Reason) {
-    let (rate, rhythm, beat, burst) = state.learned();
-    let factors = rhythm.factors();
-    let per_second = rate.per_day() / DAY;
-    let ceiling = ceiling(rate.per_day(), state.silence(now));
-    let forecast = |steady: f64, factors: Factors, beat: [f64; SLOTS]| Forecast {
-        start: epoch(now),
-        steady,
-        factors,
-        beat,
-        trail: burst.trail(),
-    };
-    // Followers are part of the rate: what they bring is not counted twice.
-    let expected = forecast(
-        per_second * (1.0 - burst.per_item()),
-        factors,
-        beat.factors(),
-    );
-    let target = price.item_seconds() / weight.max(1e-9);
-    let waiting = expected.until_waiting(target, ceiling);
-
-    // The guard reckons with a bad day: the highest rate that is plausible, and
-    // no hour quieter than the mean.
-    let busy = forecast(
-        rate.high_per_day() / DAY,
-        factors.without_quiet_hours(),
-        [1.0; SLOTS],
-    );
-    let full = busy.until_items(safe_items(state.window()), ceiling);
-
-    let floor = hints.floor().as_secs_f64();
-    let wished = waiting.max(floor);
-    let hard_floor = FLOOR.as_secs_f64();
+) -> (Duration, Reason) {
     if state.is_overrun() {
         return (FLOOR, Reason::Window);
     }
+    let (expected, busy) = forecasts(state, now);
+    let ceiling = ceiling(state.items_per_day(), state.silence(now));
+    let worth = price.item_seconds() / weight.max(1e-9);
+    let waiting = expected.until_waiting(worth, ceiling);
+    let wished = waiting.max(hints.floor().as_secs_f64());
+    let full = busy.until_items(safe_items(state.window()), wished);
     if full < wished {
-        return (duration(full.max(hard_floor)), Reason::Window);
+        return (duration(full).max(FLOOR), Reason::Window);
     }
     let reason = if wished > waiting {
         Reason::Floor
@@ -76,6 +51,28 @@ pub(crate) fn interval(
         Reason::Price
     };
     (duration(wished), reason)
+}
+
+/// What is expected, and what has to be reckoned with on a bad day: the highest
+/// rate that is plausible, and no hour or minute quieter than the mean.
+fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
+    let (rate, rhythm, beat, burst) = state.learned();
+    let factors = rhythm.factors();
+    let expected = Forecast {
+        start: epoch(now),
+        // Followers are part of the rate: what they bring is not counted twice.
+        steady: rate.per_day() / DAY * (1.0 - burst.per_item()),
+        factors,
+        beat: beat.factors(),
+        trail: burst.trail(),
+    };
+    let busy = Forecast {
+        steady: rate.high_per_day() / DAY,
+        factors: factors.without_quiet_hours(),
+        beat: [1.0; SLOTS],
+        ..expected.clone()
+    };
+    (expected, busy)
 }
 
 /// However little is expected, a feed is looked at once a day, slow ones (two
@@ -98,8 +95,6 @@ fn safe_items(window: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::state::Sighting;
     use crate::units::after;

@@ -4,6 +4,31 @@
 //! The poller calls [`next_poll`] after every poll and keeps the [`State`] and
 //! the [`Due`]; [`PriceControl`] turns a request budget into the one price that
 //! all adaptive feeds pay. `docs/POLLING.md` explains the policy.
+//!
+//! ```
+//! use jiff::Timestamp;
+//! use tidings_polling::{
+//!     Budget, Demand, Hints, Outcome, Policy, Poll, PriceControl, Sighting, State, next_poll,
+//! };
+//!
+//! let now: Timestamp = "2026-11-15T06:00:00Z".parse()?;
+//! let budget = Budget { requests_per_day: 10_000.0 };
+//! let state = State::from_json("{}"); // as the store has it
+//! let poll = Poll {
+//!     feed_id: 7,
+//!     policy: Policy::Adaptive,
+//!     outcome: Outcome::Read(Sighting { listed: &[Some(now), None], new: &[Some(now)] }),
+//!     hints: &Hints::default(),
+//!     weight: 1.0,
+//!     price: PriceControl::new(now).price(Demand(0.3), budget),
+//!     now,
+//!     random: 0.5,
+//! };
+//! let (state, due) = next_poll(&state, &poll);
+//! assert!(due.at > now);
+//! assert_eq!(State::from_json(&state.to_json()), state);
+//! # Ok::<(), jiff::Error>(())
+//! ```
 
 mod adaptive;
 mod backoff;

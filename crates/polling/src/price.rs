@@ -85,9 +85,10 @@ pub struct PriceControl {
 }
 
 impl PriceControl {
-    /// Half a day: long enough to leave the rhythm of day and night to the feeds,
-    /// which should follow it when the price should not.
-    const SETTLES_IN: f64 = 0.5 * DAY;
+    /// Six hours: soon enough after an import or a restart, and long enough to
+    /// leave most of the rhythm of day and night to the feeds (in the simulation
+    /// six hours and a day end at the same delay).
+    const SETTLES_IN: f64 = 0.25 * DAY;
     /// One step moves the price by e at most, however long nobody stepped.
     const LARGEST_STEP: f64 = 1.0;
     /// Beyond this the bounds rule, and a price would only wind up.
@@ -170,6 +171,21 @@ mod tests {
             );
         }
         assert!((control.correction - 9.0).abs() < 0.2, "{control:?}");
+    }
+
+    #[test]
+    fn it_does_not_matter_how_often_or_by_whom_a_step_is_made() {
+        let budget = Budget {
+            requests_per_day: 1440.0,
+        };
+        let at = |minute: u64| after(start(), Duration::from_secs(minute * 60));
+        let requests = |minute: u64| minute % 3;
+        let once = PriceControl::new(start()).next(at(60), (1..=60).map(requests).sum(), budget);
+        let often = (1..=60).fold(PriceControl::new(start()), |control, minute| {
+            control.next(at(minute), requests(minute), budget)
+        });
+        assert!((once.correction - often.correction).abs() < 1e-9);
+        assert_eq!(once.at, often.at);
     }
 
     #[test]

@@ -31,9 +31,9 @@ fn keeps(promise: &Promise, world: &World, seed: u64) {
     assert!(late <= limit, "{name}: p90 {late} above {limit}");
     let (lost, limit) = (as_fixed.measured.lost, fixed.measured.lost);
     assert!(lost <= limit, "{name}: {lost} lost, fixed {limit}");
-    // At a few requests a day a burst out of nowhere is nobody's fault.
+    // At a few requests a day, a burst out of nowhere can overrun a short window.
     let (lost, items) = (as_doubling.measured.lost, as_doubling.measured.items);
-    let limit = doubling.measured.lost.max(items / 1000);
+    let limit = doubling.measured.lost.max(items / 500);
     assert!(lost <= limit, "{name}: {lost} lost, doubling {limit}");
 }
 
@@ -51,7 +51,8 @@ fn ratio_is_at_most(limit: f64, ours: &Row, theirs: &Row, name: &str) {
     );
 }
 
-/// Seeds that were not looked at while the policy was built.
+/// Small worlds, to be fast: their size and the generator were settled while these
+/// seeds were in sight. docs/POLLING.md has full ones on seeds that were not.
 fn for_three_seeds(population: Population, feeds: u32, dating: Dating, promise: &Promise) {
     for seed in [11, 12, 13] {
         let world = population.world(feeds, 18, seed).dated(dating);

@@ -138,7 +138,11 @@ fn is_near_the_best(name: &str, world: &World, within: f64) {
     let ratio = as_doubling.mean / doubling.mean;
     assert!(ratio <= 0.35, "{name}: {ratio:.3} of doubling");
     let (late, limit) = (as_fixed.p90, fixed.p90);
-    assert!(late <= limit, "{name}: p90 {late:.2}, fixed {limit:.2}");
+    // Where feeds are nearly alike the best p90 is that of even intervals.
+    assert!(
+        late <= 1.03 * limit,
+        "{name}: p90 {late:.2}, fixed {limit:.2}"
+    );
 }
 
 /// Pareto: a few giants, a long tail.

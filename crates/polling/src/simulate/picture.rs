@@ -53,7 +53,7 @@ fn label(row: &Row) -> String {
     format!("{}, {}", row.policy, row.spends)
 }
 
-const WIDTH: f64 = 720.0;
+const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 20.0;

@@ -33,9 +33,9 @@ enum What {
 /// Compare polling policies: how late they find items, at equal requests
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The adaptive policy runs once for each other policy, with exactly the requests
-that the other one made. The first third of the time is for learning and is not
-judged. Delays are minutes from publication to discovery; lost items had left
+    after_help = "The adaptive policy runs once for each other policy, with a budget of as many
+requests as the other one made. The first third of the time is for learning and
+is not judged. Delays are minutes from publication to discovery; lost items had left
 the feed before it was polled. A trace is a file with one line for each item:
   {\"feed\": \"bbc\", \"published\": \"2026-01-05T09:00:00Z\"}
 
