@@ -47,7 +47,7 @@ fn decode_from(raw: &str, first: usize, text: &mut String) {
 }
 
 /// Decodes the reference at the start and says how many bytes it took.
-fn reference(rest: &str, text: &mut String) -> usize {
+pub(crate) fn reference(rest: &str, text: &mut String) -> usize {
     let bytes = rest.as_bytes();
     // What escaped markup consists of.
     match bytes {

@@ -36,20 +36,65 @@ pub(crate) fn collapse(plain: &str) -> String {
     text.finish()
 }
 
-/// Whether more than `limit` characters would be left of a fragment.
+/// Whether more than `limit` characters would be left of a fragment. Looks no
+/// further than it must.
 pub(crate) fn has_more_than(limit: usize, html: &str, tags: Tags) -> bool {
-    let mut seen = 0;
-    let mut decoded = String::new();
-    Pieces::new(html, tags).any(|piece| {
-        if let Piece::Text(raw) = piece {
-            decoded.clear();
-            // References shrink, so a bounded prefix is enough to judge by.
-            let end = raw.char_indices().nth(32 * (limit + 1));
-            entities::decode_into(&raw[..end.map_or(raw.len(), |(at, _)| at)], &mut decoded);
-            seen += collapse(&decoded).chars().count();
+    let mut count = Count::default();
+    Pieces::new(html, tags).any(|piece| match piece {
+        Piece::Break => {
+            count.wants_space = true;
+            false
         }
-        seen > limit
+        Piece::Text(raw) => count.exceeds(limit, raw),
     })
+}
+
+/// The same for plain text.
+pub(crate) fn is_longer_than(limit: usize, plain: &str) -> bool {
+    let mut count = Count::default();
+    plain.chars().any(|c| count.add(c) > limit)
+}
+
+/// How many characters a [`Collapsed`] text would have.
+#[derive(Default)]
+struct Count {
+    characters: usize,
+    wants_space: bool,
+}
+
+impl Count {
+    fn exceeds(&mut self, limit: usize, raw: &str) -> bool {
+        let mut decoded = String::new();
+        let mut rest = raw;
+        while let Some(c) = rest.chars().next() {
+            let (length, is_over) = if c == '&' {
+                decoded.clear();
+                let length = entities::reference(rest, &mut decoded);
+                (length, decoded.chars().any(|c| self.add(c) > limit))
+            } else {
+                (c.len_utf8(), self.add(c) > limit)
+            };
+            if is_over {
+                return true;
+            }
+            rest = &rest[length..];
+        }
+        false
+    }
+
+    fn add(&mut self, c: char) -> usize {
+        if c.is_whitespace() {
+            self.wants_space = true;
+        } else if !is_dropped(c) {
+            self.characters += 1 + usize::from(self.wants_space && self.characters > 0);
+            self.wants_space = false;
+        }
+        self.characters
+    }
+}
+
+fn is_dropped(c: char) -> bool {
+    c.is_control() || c == '\u{feff}'
 }
 
 /// A string in which every run of white space is one space.
@@ -85,7 +130,7 @@ impl Collapsed {
             rest = &rest[c.len_utf8()..];
             match c {
                 c if c.is_whitespace() => self.wants_space = true,
-                c if c.is_control() || c == '\u{feff}' => {}
+                c if is_dropped(c) => {}
                 _ => self
                     .word(&text[text.len() - rest.len() - c.len_utf8()..text.len() - rest.len()]),
             }

@@ -39,6 +39,7 @@ mod namespace;
 mod reader;
 mod root;
 mod scope;
+pub mod sitemap;
 mod tokens;
 
 pub use defect::{Defect, DefectKind, Defects, MAX_DEFECTS};
