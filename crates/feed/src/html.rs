@@ -303,7 +303,7 @@ pub(crate) fn tag_end(bytes: &[u8]) -> usize {
 }
 
 /// How long the invisible content of an element is, its end tag excluded.
-fn end_of_hidden(bytes: &[u8], name: &[u8]) -> usize {
+pub(crate) fn end_of_hidden(bytes: &[u8], name: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memmem::find(&bytes[at..], b"</") {
         let end = &bytes[at + found + 2..];

@@ -24,6 +24,7 @@ mod channel;
 pub mod date;
 mod decode;
 mod defect;
+pub mod discovery;
 mod draft;
 mod element;
 mod entities;
