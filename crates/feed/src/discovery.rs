@@ -89,8 +89,9 @@ const SITEMAP_PATHS: &[&str] = &[
 /// let url = "https://example.com/".parse().unwrap();
 /// let page = br#"<link rel="alternate" type="application/rss+xml" href="/news.rss" title="News">"#;
 /// let found = candidates(Some(page), &url, Some("Sitemap: /map.xml"));
-/// assert_eq!(found[0].url, "https://example.com/news.rss");
-/// assert_eq!(found[0].origin, Origin::LinkElement);
+/// assert_eq!(found[0].origin, Origin::Given);
+/// assert_eq!(found[1].origin, Origin::LinkElement);
+/// assert_eq!(found[1].url, "https://example.com/news.rss");
 /// assert!(found.iter().any(|found| found.url == "https://example.com/map.xml"));
 /// ```
 pub fn candidates(page: Option<&[u8]>, url: &Url, robots_txt: Option<&str>) -> Vec<Candidate> {

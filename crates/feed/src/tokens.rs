@@ -13,7 +13,7 @@ use crate::defect::{DefectKind, Defects};
 
 /// How often a search to the end of the document may be in vain. Each costs
 /// time in proportion to the document, so hostile input must not choose.
-const MAX_VAIN_SEARCHES: usize = 32;
+const MAX_VAIN_SEARCHES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
@@ -237,9 +237,12 @@ impl<'a> Tokens<'a> {
                 self.unbalanced(start)
             }
             _ => {
-                let close = memchr::memchr(b'>', rest.as_bytes());
-                self.note(DefectKind::UnclosedMarkup, &rest[..close.unwrap_or(0)]);
-                self.anchor_at(close.map_or(self.text.len(), |at| start + at + 1));
+                // Whatever it was, the next tag is worth more.
+                let end = memchr::memchr2(b'<', b'>', &rest.as_bytes()[1..]);
+                let end = end.map_or(rest.len(), |at| at + 1);
+                let is_closed = rest.as_bytes().get(end) == Some(&b'>');
+                self.note(DefectKind::UnclosedMarkup, rest[..end].trim_end());
+                self.anchor_at(start + end + usize::from(is_closed));
                 None
             }
         }

@@ -124,7 +124,7 @@ impl<'a> Reader<'a, '_> {
             if open_name != name {
                 self.tokens.note(DefectKind::MismatchedTag, name);
             }
-            let value = value.unwrap_or_default().finish();
+            let value = value.unwrap_or_default().finish().0;
             self.set(open_name, value);
             if open_name == name {
                 return false;
