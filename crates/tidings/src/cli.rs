@@ -72,6 +72,7 @@ pub(crate) enum Command {
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Sim(commands::sim::SimArgs),
     Url(commands::url::UrlArgs),
+    Feed(commands::feed::FeedArgs),
     Bench(commands::bench::BenchArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),
