@@ -9,6 +9,19 @@ use crate::entities;
 pub(crate) enum Tags {
     Any,
     OnlyHtml,
+    None,
+}
+
+/// Which tags of a title are meant as such. "The <video> element" is about a
+/// tag: markup has an end somewhere, or is one of those that need none.
+pub(crate) fn tags_of_title(title: &str) -> Tags {
+    let is_markup = ["</", "/>", "<br", "<img", "<wbr", "<!--"];
+    let bytes = title.as_bytes();
+    if memchr::memchr(b'<', bytes).is_none() || !is_markup.iter().any(|sign| title.contains(sign)) {
+        Tags::None
+    } else {
+        Tags::OnlyHtml
+    }
 }
 
 /// The text that a reader of the page would see.
@@ -227,6 +240,9 @@ enum Markup {
 
 impl Markup {
     fn at(rest: &str, tags: Tags) -> Self {
+        if tags == Tags::None {
+            return Self::None;
+        }
         let bytes = rest.as_bytes();
         let to_end = |end: Option<usize>| end.unwrap_or(rest.len());
         if let Some(inside) = rest.strip_prefix("<!--") {
@@ -256,7 +272,7 @@ impl Markup {
         let Some(lower) = lower_case(name, &mut buffer) else {
             return match tags {
                 Tags::Any => Self::Inline(tag_end(bytes)),
-                Tags::OnlyHtml => Self::None,
+                Tags::OnlyHtml | Tags::None => Self::None,
             };
         };
         let display = display_of(lower);
@@ -354,7 +370,7 @@ fn display_of(name: &[u8]) -> Display {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tags, has_more_than, text};
+    use super::{Tags, has_more_than, tags_of_title, text};
 
     #[test]
     fn the_text_of_a_fragment_is_what_a_reader_sees() {
@@ -381,6 +397,9 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(text(html, Tags::Any), expected, "{html}");
+        }
+        for title in ["The <video> element", "How <script> works", "a < b > c"] {
+            assert_eq!(text(title, tags_of_title(title)), title);
         }
         assert_eq!(
             text("Vec<T> &lt;T&gt; <b>x</b>", Tags::OnlyHtml),

@@ -273,6 +273,10 @@ impl<'a, 'r> Reader<'a, 'r> {
                 .rposition(|open| is_it(open) || open.name.eq_ignore_ascii_case(name)),
         };
         let Some(index) = found else {
+            if let Some(capture) = &mut self.capture {
+                let source = &self.tokens.text()[self.tokens.offset()..self.tokens.position()];
+                capture.value.verbatim(source);
+            }
             if !is_void(name) {
                 self.tokens.note(
                     DefectKind::MismatchedTag,
