@@ -21,6 +21,8 @@ pub(crate) struct Value<'a> {
     pending: &'a str,
     /// Everything, once there is more than one piece.
     built: Option<String>,
+    /// An ampersand was met that starts no reference.
+    has_stray: bool,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -62,7 +64,10 @@ impl<'a> Value<'a> {
         }
         match self.first {
             Piece::None => self.first = Piece::Text { start, text },
-            _ => entities::decode_into(text, self.build()),
+            _ => {
+                let has_stray = entities::decode_into(text, self.build());
+                self.has_stray |= has_stray;
+            }
         }
     }
 
@@ -90,13 +95,15 @@ impl<'a> Value<'a> {
         built
     }
 
-    pub(crate) fn finish(self) -> Cow<'a, str> {
-        match (self.built, self.first) {
+    /// The value, and whether it holds an ampersand that was not escaped.
+    pub(crate) fn finish(self) -> (Cow<'a, str>, bool) {
+        let value = match (self.built, self.first) {
             (Some(built), _) => Cow::Owned(built),
             (None, Piece::None) => Cow::Borrowed(""),
-            (None, Piece::Text { text, .. }) => entities::decode(text),
+            (None, Piece::Text { text, .. }) => return entities::decode_checked(text),
             (None, Piece::Verbatim(text)) => Cow::Borrowed(text),
-        }
+        };
+        (value, self.has_stray)
     }
 }
 
@@ -111,20 +118,20 @@ mod tests {
         value.text(document, 0, &document[..2]);
         value.text(document, 2, &document[2..7]);
         value.text(document, 7, &document[7..]);
-        assert_eq!(value.finish(), "a & b");
+        assert_eq!(value.finish(), ("a & b".into(), false));
 
         let mut value = Value::default();
         value.text("\n ", 0, "\n ");
         value.verbatim("<b>&amp;</b>");
         value.text("\n \n", 20, "\n");
-        assert_eq!(value.finish(), "<b>&amp;</b>");
+        assert_eq!(value.finish().0, "<b>&amp;</b>");
 
         let mut value = Value::default();
         value.verbatim("a");
         value.text(" ", 10, " ");
         value.verbatim("b");
-        value.text("&lt;", 30, "&lt;");
-        assert_eq!(value.finish(), "a b<");
-        assert_eq!(Value::default().finish(), "");
+        value.text("&lt; &", 30, "&lt; &");
+        assert_eq!(value.finish(), ("a b< &".into(), true));
+        assert_eq!(Value::default().finish().0, "");
     }
 }

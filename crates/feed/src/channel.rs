@@ -46,7 +46,9 @@ impl Channel {
                 let hours = field.children();
                 let hours = hours.iter().filter_map(|hour| hour.parse().ok());
                 // Some count 1 to 24.
-                feed.skip_hours = hours.map(|hour: u8| hour % 24).take(24).collect();
+                feed.skip_hours = hours.map(|hour: u8| hour % 24).collect();
+                feed.skip_hours.sort_unstable();
+                feed.skip_hours.dedup();
             }
             Element::SkipDays => {
                 let mut days = field.children();

@@ -28,7 +28,8 @@ const MAX_BYTES: usize = 120;
 /// ```
 pub fn parse(text: &str) -> Option<Timestamp> {
     let text = text.trim();
-    if text.len() > MAX_BYTES {
+    // Addresses hold numbers that look like dates.
+    if text.len() > MAX_BYTES || text.contains("://") {
         return None;
     }
     let bytes = text.as_bytes();

@@ -29,6 +29,10 @@ pub(crate) fn decode<'a>(
     let declared = declared_label(bytes).and_then(known_label);
     // A document whose declaration can be read byte by byte is not UTF-16.
     let labels = [header, declared].map(|label| label.filter(|label| label.is_ascii_compatible()));
+    if let Some(declared) = declared.filter(|label| !label.is_ascii_compatible()) {
+        let detail = format!("declared {}, is not", declared.name());
+        defects.note_whole(DefectKind::WrongEncoding, &detail);
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return valid_utf8(text, bytes, labels, defects);
     }
@@ -121,14 +125,15 @@ fn not_as_labelled<'a>(
         _ => detected(bytes),
     };
     let (text, had_errors) = encoding.decode_without_bom_handling(bytes);
-    let kind = if had_errors {
-        DefectKind::InvalidBytes
-    } else {
-        DefectKind::WrongEncoding
-    };
     let claimed = label.map_or("nothing", Encoding::name);
-    let detail = format!("declared {claimed}, read as {}", encoding.name());
-    defects.note_whole(kind, &detail);
+    if label != Some(encoding) && !(label.is_none() && encoding == UTF_8) {
+        let detail = format!("declared {claimed}, read as {}", encoding.name());
+        defects.note_whole(DefectKind::WrongEncoding, &detail);
+    }
+    if had_errors {
+        let detail = format!("some are not {}", encoding.name());
+        defects.note_whole(DefectKind::InvalidBytes, &detail);
+    }
     text
 }
 

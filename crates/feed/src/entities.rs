@@ -11,33 +11,46 @@ const MAX_NAME: usize = 32;
 
 /// Text with its references decoded.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
+    decode_checked(raw).0
+}
+
+/// The same, and whether there is an ampersand that starts no reference.
+pub(crate) fn decode_checked(raw: &str) -> (Cow<'_, str>, bool) {
     match memchr::memchr(b'&', raw.as_bytes()) {
-        None => Cow::Borrowed(raw),
+        None => (Cow::Borrowed(raw), false),
         Some(first) => {
             let mut text = String::with_capacity(raw.len());
-            decode_from(raw, first, &mut text);
-            Cow::Owned(text)
+            let has_stray = decode_from(raw, first, &mut text);
+            (Cow::Owned(text), has_stray)
         }
     }
 }
 
-/// Appends text with its references decoded.
-pub(crate) fn decode_into(raw: &str, text: &mut String) {
+/// Appends text with its references decoded. Says the same.
+pub(crate) fn decode_into(raw: &str, text: &mut String) -> bool {
     match memchr::memchr(b'&', raw.as_bytes()) {
-        None => text.push_str(raw),
+        None => {
+            text.push_str(raw);
+            false
+        }
         Some(first) => decode_from(raw, first, text),
     }
 }
 
-fn decode_from(raw: &str, first: usize, text: &mut String) {
+fn decode_from(raw: &str, first: usize, text: &mut String) -> bool {
     text.push_str(&raw[..first]);
     let mut rest = &raw[first..];
+    let mut has_stray = false;
     loop {
         // `rest` starts with an ampersand.
         let consumed = reference(rest, text);
+        has_stray |= consumed == 1;
         rest = &rest[consumed..];
         match memchr::memchr(b'&', rest.as_bytes()) {
-            None => return text.push_str(rest),
+            None => {
+                text.push_str(rest);
+                return has_stray;
+            }
             Some(next) => {
                 text.push_str(&rest[..next]);
                 rest = &rest[next..];
@@ -47,7 +60,7 @@ fn decode_from(raw: &str, first: usize, text: &mut String) {
 }
 
 /// Decodes the reference at the start and says how many bytes it took.
-fn reference(rest: &str, text: &mut String) -> usize {
+pub(crate) fn reference(rest: &str, text: &mut String) -> usize {
     let bytes = rest.as_bytes();
     // What escaped markup consists of.
     match bytes {

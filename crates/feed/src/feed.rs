@@ -82,7 +82,7 @@ pub fn parse_each(
         Root::Json { text, defects } => {
             json::read(text, hints, defects, &mut each).map_err(not_a_feed)
         }
-        Root::Sitemap => Err(not_a_feed(Found::Sitemap)),
-        Root::Other(found) => Err(not_a_feed(found)),
+        Root::Sitemap { .. } => Err(not_a_feed(Found::Sitemap)),
+        Root::Other(found, _) => Err(not_a_feed(found)),
     }
 }

@@ -76,7 +76,9 @@ impl Field<'_> {
         let decoded = self.decoded();
         let line = match self.kind {
             TextKind::Plain => html::collapse(&decoded),
-            TextKind::Html | TextKind::Base64 => html::text(&decoded, Tags::OnlyHtml),
+            TextKind::Html | TextKind::Base64 => {
+                html::text(&decoded, html::tags_of_title(&decoded))
+            }
             TextKind::Inline => html::text(&decoded, Tags::Any),
         };
         (!line.is_empty()).then_some(line)

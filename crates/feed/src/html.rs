@@ -9,6 +9,19 @@ use crate::entities;
 pub(crate) enum Tags {
     Any,
     OnlyHtml,
+    None,
+}
+
+/// Which tags of a title are meant as such. "The <video> element" is about a
+/// tag: markup has an end somewhere, or is one of those that need none.
+pub(crate) fn tags_of_title(title: &str) -> Tags {
+    let is_markup = ["</", "/>", "<br", "<img", "<wbr", "<!--"];
+    let bytes = title.as_bytes();
+    if memchr::memchr(b'<', bytes).is_none() || !is_markup.iter().any(|sign| title.contains(sign)) {
+        Tags::None
+    } else {
+        Tags::OnlyHtml
+    }
 }
 
 /// The text that a reader of the page would see.
@@ -36,20 +49,65 @@ pub(crate) fn collapse(plain: &str) -> String {
     text.finish()
 }
 
-/// Whether more than `limit` characters would be left of a fragment.
+/// Whether more than `limit` characters would be left of a fragment. Looks no
+/// further than it must.
 pub(crate) fn has_more_than(limit: usize, html: &str, tags: Tags) -> bool {
-    let mut seen = 0;
-    let mut decoded = String::new();
-    Pieces::new(html, tags).any(|piece| {
-        if let Piece::Text(raw) = piece {
-            decoded.clear();
-            // References shrink, so a bounded prefix is enough to judge by.
-            let end = raw.char_indices().nth(32 * (limit + 1));
-            entities::decode_into(&raw[..end.map_or(raw.len(), |(at, _)| at)], &mut decoded);
-            seen += collapse(&decoded).chars().count();
+    let mut count = Count::default();
+    Pieces::new(html, tags).any(|piece| match piece {
+        Piece::Break => {
+            count.wants_space = true;
+            false
         }
-        seen > limit
+        Piece::Text(raw) => count.exceeds(limit, raw),
     })
+}
+
+/// The same for plain text.
+pub(crate) fn is_longer_than(limit: usize, plain: &str) -> bool {
+    let mut count = Count::default();
+    plain.chars().any(|c| count.add(c) > limit)
+}
+
+/// How many characters a [`Collapsed`] text would have.
+#[derive(Default)]
+struct Count {
+    characters: usize,
+    wants_space: bool,
+}
+
+impl Count {
+    fn exceeds(&mut self, limit: usize, raw: &str) -> bool {
+        let mut decoded = String::new();
+        let mut rest = raw;
+        while let Some(c) = rest.chars().next() {
+            let (length, is_over) = if c == '&' {
+                decoded.clear();
+                let length = entities::reference(rest, &mut decoded);
+                (length, decoded.chars().any(|c| self.add(c) > limit))
+            } else {
+                (c.len_utf8(), self.add(c) > limit)
+            };
+            if is_over {
+                return true;
+            }
+            rest = &rest[length..];
+        }
+        false
+    }
+
+    fn add(&mut self, c: char) -> usize {
+        if c.is_whitespace() {
+            self.wants_space = true;
+        } else if !is_dropped(c) {
+            self.characters += 1 + usize::from(self.wants_space && self.characters > 0);
+            self.wants_space = false;
+        }
+        self.characters
+    }
+}
+
+fn is_dropped(c: char) -> bool {
+    c.is_control() || c == '\u{feff}'
 }
 
 /// A string in which every run of white space is one space.
@@ -85,7 +143,7 @@ impl Collapsed {
             rest = &rest[c.len_utf8()..];
             match c {
                 c if c.is_whitespace() => self.wants_space = true,
-                c if c.is_control() || c == '\u{feff}' => {}
+                c if is_dropped(c) => {}
                 _ => self
                     .word(&text[text.len() - rest.len() - c.len_utf8()..text.len() - rest.len()]),
             }
@@ -182,6 +240,9 @@ enum Markup {
 
 impl Markup {
     fn at(rest: &str, tags: Tags) -> Self {
+        if tags == Tags::None {
+            return Self::None;
+        }
         let bytes = rest.as_bytes();
         let to_end = |end: Option<usize>| end.unwrap_or(rest.len());
         if let Some(inside) = rest.strip_prefix("<!--") {
@@ -211,7 +272,7 @@ impl Markup {
         let Some(lower) = lower_case(name, &mut buffer) else {
             return match tags {
                 Tags::Any => Self::Inline(tag_end(bytes)),
-                Tags::OnlyHtml => Self::None,
+                Tags::OnlyHtml | Tags::None => Self::None,
             };
         };
         let display = display_of(lower);
@@ -258,7 +319,7 @@ pub(crate) fn tag_end(bytes: &[u8]) -> usize {
 }
 
 /// How long the invisible content of an element is, its end tag excluded.
-fn end_of_hidden(bytes: &[u8], name: &[u8]) -> usize {
+pub(crate) fn end_of_hidden(bytes: &[u8], name: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memmem::find(&bytes[at..], b"</") {
         let end = &bytes[at + found + 2..];
@@ -309,7 +370,7 @@ fn display_of(name: &[u8]) -> Display {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tags, has_more_than, text};
+    use super::{Tags, has_more_than, tags_of_title, text};
 
     #[test]
     fn the_text_of_a_fragment_is_what_a_reader_sees() {
@@ -336,6 +397,9 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(text(html, Tags::Any), expected, "{html}");
+        }
+        for title in ["The <video> element", "How <script> works", "a < b > c"] {
+            assert_eq!(text(title, tags_of_title(title)), title);
         }
         assert_eq!(
             text("Vec<T> &lt;T&gt; <b>x</b>", Tags::OnlyHtml),

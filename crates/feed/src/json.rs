@@ -25,7 +25,13 @@ pub(crate) fn read(
     defects: Defects,
     emit: &mut dyn FnMut(Item) -> ControlFlow<()>,
 ) -> Result<Feed, Found> {
-    let mut cursor = Cursor { text, at: 0 };
+    // Line breaks inside strings are the most common fault of JSON that was put
+    // together by hand; between values a space means the same.
+    let clean = without_controls(text);
+    let mut cursor = Cursor {
+        text: &clean,
+        at: 0,
+    };
     let mut reader = JsonReader {
         text,
         hints,
@@ -57,6 +63,7 @@ pub(crate) fn read(
 }
 
 struct JsonReader<'a, 'r> {
+    /// As it was published, to find the lines of defects.
     text: &'a str,
     hints: &'r Hints<'r>,
     defects: Defects,
@@ -68,14 +75,14 @@ struct JsonReader<'a, 'r> {
     keys: Vec<String>,
 }
 
-impl<'a> JsonReader<'a, '_> {
+impl JsonReader<'_, '_> {
     /// The members of the top level; `None` if the JSON breaks off.
-    fn document(&mut self, cursor: &mut Cursor<'a>) -> Option<()> {
+    fn document(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
         loop {
             if cursor.eat(b'}') {
                 return Some(());
             }
-            let key: Cow<'a, str> = cursor.value()?;
+            let key: Cow<'_, str> = cursor.value()?;
             if !cursor.eat(b':') {
                 return None;
             }
@@ -89,9 +96,15 @@ impl<'a> JsonReader<'a, '_> {
                         break;
                     }
                     let start = cursor.at;
-                    let item: &RawValue = cursor.value()?;
-                    if self.item(item, start).is_break() {
-                        return Some(());
+                    match cursor.value() {
+                        Some(item) if self.item(item, start).is_break() => return Some(()),
+                        Some(_) => {}
+                        None => {
+                            cursor.skip()?;
+                            let detail = "an item is not valid JSON";
+                            self.defects
+                                .note(DefectKind::WrongType, self.text, start, detail);
+                        }
                     }
                     cursor.eat(b',');
                 }
@@ -103,7 +116,7 @@ impl<'a> JsonReader<'a, '_> {
         }
     }
 
-    fn member(&mut self, key: &str, value: &'a RawValue) {
+    fn member(&mut self, key: &str, value: &RawValue) {
         let text = || string(value);
         let base = self.hints.url;
         match key {
@@ -137,7 +150,7 @@ impl<'a> JsonReader<'a, '_> {
         }
     }
 
-    fn item(&mut self, value: &'a RawValue, offset: usize) -> ControlFlow<()> {
+    fn item(&mut self, value: &RawValue, offset: usize) -> ControlFlow<()> {
         let Some(members) = object(value) else {
             let detail = "an item is not an object";
             self.defects
@@ -181,7 +194,7 @@ impl<'a> JsonReader<'a, '_> {
         (self.emit)(item)
     }
 
-    fn people_and_files(&self, members: &Members<'a>, draft: &mut Draft, offset: usize) {
+    fn people_and_files(&self, members: &Members<'_>, draft: &mut Draft, offset: usize) {
         let base = self.hints.url;
         let authors = members.get("authors").map(|value| list(value));
         let author = members.get("author").copied();
@@ -253,6 +266,32 @@ impl<'a> Cursor<'a> {
         is_there
     }
 
+    /// Passes an object or a list that is not valid, by its brackets. `None` if
+    /// it has no end.
+    fn skip(&mut self) -> Option<()> {
+        let mut depth = 0_usize;
+        let mut is_string = false;
+        let mut bytes = self.text.bytes().enumerate().skip(self.at);
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'\\' if is_string => {
+                    bytes.next();
+                }
+                b'"' => is_string = !is_string,
+                b'{' | b'[' if !is_string => depth += 1,
+                b'}' | b']' if !is_string => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        self.at = at + 1;
+                        return Some(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
     fn value<T: Deserialize<'a>>(&mut self) -> Option<T> {
         let json = serde_json::Deserializer::from_str(&self.text[self.at..]);
         let mut values = json.into_iter::<T>();
@@ -260,6 +299,14 @@ impl<'a> Cursor<'a> {
         self.at += values.byte_offset();
         Some(value)
     }
+}
+
+fn without_controls(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte >= b' ') {
+        return Cow::Borrowed(text);
+    }
+    let spaced = |c: char| if c < ' ' { ' ' } else { c };
+    Cow::Owned(text.chars().map(spaced).collect())
 }
 
 fn object(value: &RawValue) -> Option<Members<'_>> {

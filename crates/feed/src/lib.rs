@@ -24,6 +24,7 @@ mod channel;
 pub mod date;
 mod decode;
 mod defect;
+pub mod discovery;
 mod draft;
 mod element;
 mod entities;
@@ -39,6 +40,7 @@ mod namespace;
 mod reader;
 mod root;
 mod scope;
+pub mod sitemap;
 mod tokens;
 
 pub use defect::{Defect, DefectKind, Defects, MAX_DEFECTS};

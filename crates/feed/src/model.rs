@@ -115,7 +115,7 @@ impl Markup {
         if self.is_html {
             html::has_more_than(limit, &self.source, Tags::Any)
         } else {
-            html::collapse(&self.source).chars().nth(limit).is_some()
+            html::is_longer_than(limit, &self.source)
         }
     }
 }

@@ -231,12 +231,13 @@ impl<'a, 'r> Reader<'a, 'r> {
             _ => false,
         };
         if ends {
-            let name = self.stack.last().map_or("", |open| open.name);
-            self.tokens.note(
-                DefectKind::MismatchedTag,
-                &format!("<{name}> is not closed"),
-            );
+            let index = capture.index;
+            let name = self.stack.get(index).map_or("", |open| open.name);
+            let detail = format!("<{name}> is not closed");
+            self.tokens.note(DefectKind::MismatchedTag, &detail);
             self.finish_capture();
+            self.stack.truncate(index);
+            self.scope.leave(index);
         }
         ends
     }
@@ -272,6 +273,10 @@ impl<'a, 'r> Reader<'a, 'r> {
                 .rposition(|open| is_it(open) || open.name.eq_ignore_ascii_case(name)),
         };
         let Some(index) = found else {
+            if let Some(capture) = &mut self.capture {
+                let source = &self.tokens.text()[self.tokens.offset()..self.tokens.position()];
+                capture.value.verbatim(source);
+            }
             if !is_void(name) {
                 self.tokens.note(
                     DefectKind::MismatchedTag,
@@ -325,7 +330,15 @@ impl<'a, 'r> Reader<'a, 'r> {
         };
         self.stack.truncate(capture.index + 1);
         let value = match capture.mode {
-            Mode::Decoded => capture.value.finish(),
+            Mode::Decoded => {
+                let (value, has_stray) = capture.value.finish();
+                if has_stray {
+                    let text = self.tokens.text();
+                    let defects = &mut self.tokens.defects;
+                    defects.note(DefectKind::StrayMarkup, text, capture.content_start, "&");
+                }
+                value
+            }
             Mode::Source => {
                 let end = self.tokens.offset().max(capture.content_start);
                 self.tokens.text()[capture.content_start..end].into()

@@ -20,8 +20,11 @@ pub(crate) enum Root<'a> {
         text: &'a str,
         defects: Defects,
     },
-    Sitemap,
-    Other(Found),
+    Sitemap {
+        tokens: Box<Tokens<'a>>,
+        tag: Tag<'a>,
+    },
+    Other(Found, Defects),
 }
 
 pub(crate) fn find(text: &str, defects: Defects) -> Root<'_> {
@@ -70,9 +73,15 @@ pub(crate) fn find(text: &str, defects: Defects) -> Root<'_> {
                             format,
                         };
                     }
-                    "urlset" | "sitemapindex" => return Root::Sitemap,
-                    "opml" => return Root::Other(Found::Opml),
-                    "html" => return Root::Other(Found::Html),
+                    "urlset" | "sitemapindex" | "url" | "sitemap" => {
+                        if matches!(name.as_str(), "url" | "sitemap") {
+                            tokens.note(DefectKind::NoRoot, tag.name);
+                        }
+                        let tokens = Box::new(tokens);
+                        return Root::Sitemap { tokens, tag };
+                    }
+                    "opml" => return Root::Other(Found::Opml, tokens.defects),
+                    "html" => return Root::Other(Found::Html, tokens.defects),
                     _ => {
                         is_html |= matches!(name.as_str(), "head" | "body" | "script" | "meta");
                         first_unknown.get_or_insert(tag.name);
@@ -86,7 +95,8 @@ pub(crate) fn find(text: &str, defects: Defects) -> Root<'_> {
             _ => {}
         }
     }
-    Root::Other(what_else(content, is_html || says_html, first_unknown))
+    let found = what_else(content, is_html || says_html, first_unknown);
+    Root::Other(found, tokens.defects)
 }
 
 fn what_else(content: &str, is_html: bool, first_unknown: Option<&str>) -> Found {

@@ -2,6 +2,8 @@
 //! where the markup is broken. Tokens are slices of the text. Never fails:
 //! damage becomes a defect and the next place that makes sense.
 
+use std::io::BufRead as _;
+
 use quick_xml::Reader;
 use quick_xml::errors::SyntaxError;
 use quick_xml::events::Event;
@@ -11,7 +13,7 @@ use crate::defect::{DefectKind, Defects};
 
 /// How often a search to the end of the document may be in vain. Each costs
 /// time in proportion to the document, so hostile input must not choose.
-const MAX_VAIN_SEARCHES: usize = 32;
+const MAX_VAIN_SEARCHES: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
@@ -43,7 +45,7 @@ pub(crate) struct Tokens<'a> {
     anchor: usize,
     /// Offset of the token that was returned last.
     offset: usize,
-    /// A `<` that turned out to be text is returned by itself first.
+    /// The name of the start tag that was returned last.
     last_start: &'a str,
     vain_searches: usize,
     pub(crate) defects: Defects,
@@ -84,6 +86,9 @@ impl<'a> Tokens<'a> {
         loop {
             let start = self.position();
             self.offset = start;
+            if let Some(text) = self.text_at(start) {
+                return Some(Token::Text(text));
+            }
             let event = self.reader.read_event();
             let end = self.position();
             let token = match event {
@@ -111,6 +116,18 @@ impl<'a> Tokens<'a> {
             };
             return Some(token);
         }
+    }
+
+    /// Text up to the next markup in one piece. quick-xml would stop at every
+    /// reference, of which escaped HTML has thousands.
+    fn text_at(&mut self, start: usize) -> Option<&'a str> {
+        let rest = &self.text[start..];
+        let length = memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
+        if length == 0 {
+            return None;
+        }
+        self.reader.stream().consume(length);
+        Some(&rest[..length])
     }
 
     fn start_tag(&mut self, start: usize, end: usize) -> Option<Token<'a>> {
@@ -169,7 +186,8 @@ impl<'a> Tokens<'a> {
     fn cdata(&mut self, start: usize, end: usize) -> Token<'a> {
         let inside = &self.text[start + "<![CDATA[".len()..end - "]]>".len()];
         // A section inside a section: most likely the first was never closed.
-        if let Some(next) = memchr::memmem::find(inside.as_bytes(), b"<![CDATA[")
+        if memchr::memchr(b'<', inside.as_bytes()).is_some()
+            && let Some(next) = memchr::memmem::find(inside.as_bytes(), b"<![CDATA[")
             && let Some(cut) = self.end_of_last_start(&inside[..next])
         {
             return self.cut_cdata(start, cut);
@@ -219,9 +237,12 @@ impl<'a> Tokens<'a> {
                 self.unbalanced(start)
             }
             _ => {
-                let close = memchr::memchr(b'>', rest.as_bytes());
-                self.note(DefectKind::UnclosedMarkup, &rest[..close.unwrap_or(0)]);
-                self.anchor_at(close.map_or(self.text.len(), |at| start + at + 1));
+                // Whatever it was, the next tag is worth more.
+                let end = memchr::memchr2(b'<', b'>', &rest.as_bytes()[1..]);
+                let end = end.map_or(rest.len(), |at| at + 1);
+                let is_closed = rest.as_bytes().get(end) == Some(&b'>');
+                self.note(DefectKind::UnclosedMarkup, rest[..end].trim_end());
+                self.anchor_at(start + end + usize::from(is_closed));
                 None
             }
         }

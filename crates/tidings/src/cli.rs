@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Sim(commands::sim::SimArgs),
     Simulate(commands::simulate::SimulateArgs),
     Url(commands::url::UrlArgs),
+    Feed(commands::feed::FeedArgs),
     Bench(commands::bench::BenchArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod explain;
 pub(crate) mod fetch;
+pub(crate) mod feed;
 pub(crate) mod frontier;
 pub(crate) mod migrate_store;
 pub(crate) mod run;

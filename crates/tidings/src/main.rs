@@ -41,6 +41,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Explain(args) => commands::explain::run(&args, &config, json),
         Command::Fetch(args) => commands::fetch::run(&args, &config, json),
+        Command::Feed(args) => commands::feed::run(&args, json),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
         Command::Run(args) => commands::run::run(&args, &config, json),

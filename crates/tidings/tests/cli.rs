@@ -22,6 +22,7 @@ fn help_shows_every_command_with_examples() {
         "sim",
         "simulate",
         "url",
+        "feed",
         "config",
         "completions",
     ] {
@@ -258,4 +259,89 @@ fn logs_go_to_standard_error_as_one_json_object_a_line() {
         (&event["level"], &event["sites"]),
         (&"INFO".into(), &1.into())
     );
+}
+
+const FEED: &str = "<rss version=\"2.0\"><channel><title>Gazette</title><link>https://gazette.example/</link>
+<item><title>Fish & chips</title><link>/1</link><guid>one</guid><pubDate>Tue, 10 Nov 2020 12:00:00 GMT</pubDate></item>
+<item><title>Second</title><link>https://gazette.example/2</link><pubDate>31 Feb 2020</pubDate></item>
+";
+
+#[test]
+fn feed_shows_the_items_and_what_was_repaired() {
+    let run = Run::new(&["feed", "news.xml"]).file("news.xml", FEED).run();
+    insta::assert_snapshot!(run.stdout, @"
+    format     RSS 2.0
+    title      Gazette
+    home page  https://gazette.example/
+    items      2
+    defects    4
+
+    PUBLISHED             TITLE         LINK
+    2020-11-10T12:00:00Z  Fish & chips  /1
+                          Second        https://gazette.example/2
+    ");
+    let run = Run::new(&["feed", "--check", "news.xml"])
+        .file("news.xml", FEED)
+        .run();
+    insta::assert_snapshot!(run.stdout, @"
+    news.xml:2 (byte 101)  stray markup: &
+    news.xml:2 (byte 88)  relative link: /1
+    news.xml:3 (byte 273)  bad date: 31 Feb 2020
+    news.xml:4 (byte 311)  truncated: the document ends before its last element does
+    ");
+    let run = Run::new(&[
+        "feed",
+        "--json",
+        "--base",
+        "https://gazette.example/feed",
+        "news.xml",
+    ])
+    .file("news.xml", FEED)
+    .run();
+    let feed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(feed["kind"], "feed");
+    assert_eq!(feed["items"][0]["link"], "https://gazette.example/1");
+}
+
+#[test]
+fn feed_recognises_sitemaps_and_says_what_else_it_got() {
+    let map =
+        "<urlset><url><loc>https://a.example/1</loc><lastmod>2026-11-10</lastmod></url></urlset>";
+    let run = Run::new(&["feed", "map.xml"]).file("map.xml", map).run();
+    insta::assert_snapshot!(run.stdout, @"
+    format   sitemap
+    lastmod  trusted
+    entries  1
+    defects  0
+
+    PUBLISHED             TITLE  LINK
+    2026-11-10T00:00:00Z         https://a.example/1
+    ");
+    let run = Run::new(&["feed", "page"])
+        .file("page", "<html><body>404</body></html>")
+        .run();
+    assert_eq!(run.code, 1);
+    insta::assert_snapshot!(run.stderr, @"
+    error: page can't be read as a feed
+      because: not a feed: the document is an HTML page; look for its feeds with discovery
+    ");
+    let run = tidings(&["feed", "https://example.com/feed"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("can't be fetched yet"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn feed_dumps_a_folder_line_by_line() {
+    let run = Run::new(&["feed", "--dump", "."])
+        .file("a.xml", FEED)
+        .file("b.txt", "no feed")
+        .run();
+    insta::assert_snapshot!(run.stdout, @r#"
+    {"file":"a.xml","items":[{"link":"/1","title":"Fish & chips","published":"2020-11-10T12:00:00Z","guid":"one"},{"link":"https://gazette.example/2","title":"Second","published":null,"guid":null}]}
+    {"file":"b.txt","error":"not a feed: the document is plain text","items":[]}
+    "#);
 }

@@ -6,8 +6,14 @@ use jiff::civil::Date;
 
 use super::{Clock, moment, names, zones};
 
-/// `2026-11-10T12:00:00Z`, with a space for the T, any fraction, any offset.
+/// `2026-11-10T12:00:00Z`, with a space for the T, any fraction, any offset;
+/// or the date alone.
 pub(super) fn rfc3339(bytes: &[u8]) -> Option<Timestamp> {
+    if let [_, _, _, _, b'-', _, _, b'-', _, _] = bytes {
+        let year = i16::try_from(number(&bytes[..4])?).ok()?;
+        let date = Date::new(year, two(&bytes[5..7])?, two(&bytes[8..])?).ok()?;
+        return moment(date, Clock::default(), 0);
+    }
     if bytes.len() < 20 || bytes[4] != b'-' || bytes[7] != b'-' {
         return None;
     }

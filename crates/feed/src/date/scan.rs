@@ -138,6 +138,7 @@ impl<'a> Scan<'a> {
         let separates = |piece: &Piece<'_>| piece.is(":") || piece.is("h");
         let start = self.pieces.windows(3).position(|three| {
             three[0].kind == Kind::Number
+                && three[0].text.len() <= 2
                 && separates(&three[1])
                 && three[2].kind == Kind::Number
                 && three[2].text.len() <= 2
