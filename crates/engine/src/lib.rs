@@ -2,11 +2,13 @@
 //! gathers, asks a pure function what to do, and stores the answer; they meet
 //! only in the store, so any number of machines can run them.
 
+mod discover;
 mod memory;
 mod outside;
 mod poll;
 mod settings;
 
+pub use discover::{Tried, discover};
 pub use outside::Outside;
 pub use poll::{PollEnded, PollOptions, PollOutcome, Poller};
 pub use settings::{IngestionMode, PollPolicy, SettingsError, SourceSettings};

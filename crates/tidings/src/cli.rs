@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Explain(commands::explain::ExplainArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Fetch(commands::fetch::FetchArgs),
+    Discover(commands::discover::DiscoverArgs),
     Sim(commands::sim::SimArgs),
     Simulate(commands::simulate::SimulateArgs),
     Url(commands::url::UrlArgs),

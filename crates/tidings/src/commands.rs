@@ -3,9 +3,10 @@
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod discover;
 pub(crate) mod explain;
-pub(crate) mod fetch;
 pub(crate) mod feed;
+pub(crate) mod fetch;
 pub(crate) mod frontier;
 pub(crate) mod migrate_store;
 pub(crate) mod run;

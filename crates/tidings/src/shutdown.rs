@@ -2,13 +2,29 @@
 //! SIGTERM. They finish what they do and exit with 0.
 
 use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Returns when the process is asked to end.
-pub(crate) async fn requested() -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM can't be listened for")?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("Ctrl-C can't be listened for"),
-        _ = terminate.recv() => Ok(()),
+/// Listens from the moment it is made: make it before saying that you run.
+#[derive(Debug)]
+pub(crate) struct Shutdown {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Shutdown {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("signals can't be listened for");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns when the process is asked to end.
+    pub(crate) async fn requested(mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 }

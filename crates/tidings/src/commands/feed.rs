@@ -9,8 +9,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tidings_feed::sitemap::{self, Sitemap};
 use tidings_feed::{Defects, Feed, Found, Hints, NotRecognised, parse};
+use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
+use tidings_url::{FetchUrl, ProxyHosts};
 use url::Url;
 
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output;
 
@@ -19,12 +22,13 @@ use crate::output;
 #[command(after_help = "Examples:
   tidings feed news.xml
   tidings feed --check news.xml
+  tidings feed https://example.com/feed
   tidings feed --json --base https://example.com/feed news.xml
   tidings feed --dump feeds/ > feeds.jsonl")]
 pub(crate) struct FeedArgs {
-    /// A file that holds a feed or a sitemap, gzip or not
-    #[arg(required_unless_present = "dump", value_name = "FILE", value_parser = local_file)]
-    file: Option<PathBuf>,
+    /// A feed or a sitemap: a file, gzip or not, or a URL
+    #[arg(required_unless_present = "dump", value_name = "FILE|URL")]
+    place: Option<String>,
 
     /// List each defect with its place instead of the items
     #[arg(long)]
@@ -35,29 +39,53 @@ pub(crate) struct FeedArgs {
     base: Option<Url>,
 
     /// Print one line of JSON for every file in a folder, to compare parsers
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "check", "base"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["place", "check", "base"])]
     dump: Option<PathBuf>,
 }
 
-fn local_file(text: &str) -> Result<PathBuf, String> {
-    if text.starts_with("http://") || text.starts_with("https://") {
-        return Err("URLs can't be fetched yet; save the document and give its file".to_owned());
-    }
-    Ok(PathBuf::from(text))
-}
-
-pub(crate) fn run(args: &FeedArgs, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &FeedArgs, config: &Config, json: bool) -> Result<(), Failure> {
     if let Some(folder) = &args.dump {
         return dump(folder);
     }
-    let path = args.file.as_deref().unwrap_or(Path::new("-"));
-    let document = Document {
-        name: path.display().to_string(),
-        bytes: read(path)?,
-        content_type: None,
-        url: args.base.clone(),
+    let place = args.place.as_deref().unwrap_or_default();
+    let is_url = place.starts_with("http://") || place.starts_with("https://");
+    let document = if is_url {
+        fetch(place, args.base.clone(), config)?
+    } else {
+        Document {
+            name: place.to_owned(),
+            bytes: read(Path::new(place))?,
+            content_type: None,
+            url: args.base.clone(),
+        }
     };
     show(&document, args.check, json)
+}
+
+/// One request through the door; robots.txt is asked first.
+fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Failure> {
+    let url = FetchUrl::parse(place).context("the address can't be used")?;
+    let options = config.net.options()?;
+    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let response = runtime.block_on(async {
+        let client = Client::new(options)?;
+        let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+        robots.permit(&url).await?;
+        // The limits of a sitemap: it may be either.
+        let request = Request::get(url, Purpose::Sitemap);
+        client.fetch(request, Redirects::Ask(&robots)).await
+    });
+    let response = response.with_context(|| format!("{place} was not fetched"))?;
+    if !response.is_success() {
+        let status = anyhow::anyhow!("{place} answered with status {}", response.status);
+        return Err(Failure::Command(status));
+    }
+    Ok(Document {
+        name: response.url.to_string(),
+        bytes: response.body.to_vec(),
+        content_type: response.header("content-type").map(str::to_owned),
+        url: base.or_else(|| Some(response.url.as_url().clone())),
+    })
 }
 
 /// Something to parse, from wherever it came.

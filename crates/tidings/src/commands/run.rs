@@ -10,7 +10,8 @@ use tracing::info;
 use crate::commands::sim::{self, WorldArgs};
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::{output, shutdown};
+use crate::output;
+use crate::shutdown::Shutdown;
 
 /// Run Tidings until Ctrl-C
 #[derive(Debug, Args)]
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &RunArgs, config: &Config, json: bool) -> Result<(), Fai
 }
 
 async fn demo(world: WorldConfig, port: u16, json: bool) -> anyhow::Result<()> {
+    let shutdown = Shutdown::listen()?;
     let sim = sim::start(world, port).await?;
     if json {
         output::json(
@@ -51,7 +53,7 @@ async fn demo(world: WorldConfig, port: u16, json: bool) -> anyhow::Result<()> {
         ))?;
     }
     tokio::select! {
-        asked = shutdown::requested() => asked?,
+        () = shutdown.requested() => {}
         () = tell(&sim) => {}
     }
     if json {

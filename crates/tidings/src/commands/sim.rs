@@ -10,7 +10,8 @@ use tracing::info;
 
 use crate::config::{Config, DemoConfig};
 use crate::failure::Failure;
-use crate::{output, shutdown};
+use crate::output;
+use crate::shutdown::Shutdown;
 
 /// Serve a simulated web on this machine until Ctrl-C
 #[derive(Debug, Args)]
@@ -86,11 +87,12 @@ pub(crate) fn run(args: &SimArgs, config: &Config) -> Result<(), Failure> {
 }
 
 async fn serve(world: WorldConfig, port: u16) -> anyhow::Result<()> {
+    let shutdown = Shutdown::listen()?;
     let sim = start(world, port).await?;
     output::line(&format!("Simulated web: http://{}/", sim.address()))?;
     output::line(&format!("One of its sites: {}", sim.world().site(0).home()))?;
     output::line("Ctrl-C ends it.")?;
-    shutdown::requested().await?;
+    shutdown.requested().await;
     output::line(&format!("{} requests answered.", sim.log().total()))
 }
 
