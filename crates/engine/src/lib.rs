@@ -6,9 +6,11 @@ mod discover;
 mod memory;
 mod outside;
 mod poll;
+mod registry;
 mod settings;
 
 pub use discover::{Tried, discover};
 pub use outside::Outside;
 pub use poll::{PollEnded, PollOptions, PollOutcome, Poller};
+pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use settings::{IngestionMode, PollPolicy, SettingsError, SourceSettings};

@@ -31,6 +31,9 @@ pub enum Turn {
     Later(Duration),
 }
 
+/// How often someone who waits looks whether it is their turn.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
 impl Store {
     /// Takes a turn at a host, if it may be asked now.
     pub async fn take_slot(&self, host: &HostKey, lease: Duration) -> Result<Turn> {
@@ -119,8 +122,9 @@ impl Store {
         let deadline = tokio::time::Instant::now() + patience;
         loop {
             match self.take_slot(host, lease).await? {
-                Turn::Later(wait) if tokio::time::Instant::now() + wait <= deadline => {
-                    tokio::time::sleep(wait).await;
+                Turn::Later(wait) if tokio::time::Instant::now() < deadline => {
+                    // Whoever is at it may be done long before its lease ends.
+                    tokio::time::sleep(wait.min(LOOK_AGAIN)).await;
                 }
                 turn => return Ok(turn),
             }

@@ -68,6 +68,8 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(commands::run::RunArgs),
+    Source(commands::source::SourceArgs),
+    Poll(commands::poll::PollArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),

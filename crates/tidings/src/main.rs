@@ -45,9 +45,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Feed(args) => commands::feed::run(&args, &config, json),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
+        Command::Poll(args) => commands::poll::run(&args, &config, json),
         Command::Run(args) => commands::run::run(&args, &config, json),
         Command::Sim(args) => commands::sim::run(&args, &config),
         Command::Simulate(args) => commands::simulate::run(&args, json),
+        Command::Source(args) => commands::source::run(&args, &config, json),
         Command::Url(args) => commands::url::run(&args, json),
     }
 }

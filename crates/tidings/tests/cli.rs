@@ -21,6 +21,8 @@ fn help_shows_every_command_with_examples() {
         "feed",
         "fetch",
         "migrate-store",
+        "poll",
+        "source",
         "sim",
         "simulate",
         "url",

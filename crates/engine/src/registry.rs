@@ -1,0 +1,83 @@
+//! Sources as people add and change them: the row in the registry and the feed
+//! that the poller works on, kept in step.
+
+use thiserror::Error;
+use tidings_store::{Feed, NewSource, Source, Store, StoreError};
+use tidings_url::FetchUrl;
+
+use crate::settings::{SettingsError, SourceSettings};
+
+/// Why a source was not taken.
+#[derive(Debug, Error)]
+pub enum RegistryError {
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A source as a person describes it.
+#[derive(Debug, Clone)]
+pub struct SourceDraft {
+    pub name: String,
+    pub url: FetchUrl,
+    pub priority: u8,
+    pub settings: SourceSettings,
+}
+
+impl SourceDraft {
+    fn row(&self) -> Result<NewSource, SettingsError> {
+        let config = self.settings.to_json();
+        // What can't be read back must not be kept.
+        SourceSettings::parse(&self.name, &config)?;
+        Ok(NewSource {
+            name: self.name.clone(),
+            url: self.url.as_str().to_owned(),
+            kind: "feed".to_owned(),
+            priority: self.priority.clamp(1, 10),
+            config,
+        })
+    }
+}
+
+/// Adds a source and its feed, which is due at once.
+pub async fn add_source(
+    store: &Store,
+    draft: &SourceDraft,
+) -> Result<(Source, Option<Feed>), RegistryError> {
+    let source = store.add_source(&draft.row()?).await?;
+    let feed = match &draft.settings.feed_url {
+        Some(url) => Some(
+            store
+                .add_feed(source.source_id, "feed", url.as_str())
+                .await?,
+        ),
+        None => None,
+    };
+    Ok((source, feed))
+}
+
+/// Changes a source. Its feed follows at the next poll, which is now when the
+/// address is another.
+pub async fn change_source(
+    store: &Store,
+    source: &Source,
+    draft: &SourceDraft,
+) -> Result<(), RegistryError> {
+    store.update_source(source.source_id, &draft.row()?).await?;
+    let feeds = store.feeds_of_source(source.source_id).await?;
+    let Some(url) = &draft.settings.feed_url else {
+        return Ok(());
+    };
+    let now = store.now().await?;
+    match feeds.iter().find(|feed| feed.kind == "feed") {
+        Some(feed) if feed.url != url.as_str() => store.wake_feed(feed.feed_id, now).await?,
+        Some(_) => {}
+        None => drop(
+            store
+                .add_feed(source.source_id, "feed", url.as_str())
+                .await?,
+        ),
+    }
+    Ok(())
+}

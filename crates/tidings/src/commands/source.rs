@@ -1,0 +1,356 @@
+//! `tidings source`: the sites and feeds that stories come from.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use serde::Serialize;
+use tidings_engine::{
+    PollPolicy, SourceDraft, SourceSettings, add_source, change_source, discover,
+};
+use tidings_feed::discovery::CandidateKind;
+use tidings_net::{Client, RobotsGate};
+use tidings_store::{Feed, FetchLogRow, Source, Store};
+use tidings_url::{FetchUrl, ProxyHosts};
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{output, stores};
+
+/// Add, list and change sources
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidings source add https://example.com/            find its feed and follow it
+  tidings source add https://example.com/ --feed https://example.com/feed.xml --name example
+  tidings source ls
+  tidings source show example
+  tidings source edit example --policy fixed --interval 30
+  tidings source disable example --reason 'asked to stop'")]
+pub(crate) struct SourceArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Add a source; without --feed its feed is looked for
+    Add(AddArgs),
+    /// List all sources and how their feeds stand
+    Ls,
+    /// Show one source, its feed, and its last polls
+    Show(NamedArgs),
+    /// Change a source; takes effect at its next poll
+    Edit(EditArgs),
+    /// Remove a source; its URLs and documents stay
+    Rm(NamedArgs),
+    /// Poll a source again
+    Enable(NamedArgs),
+    /// Stop polling a source
+    Disable(DisableArgs),
+}
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// Any page of the site, or the feed itself
+    url: FetchUrl,
+
+    /// What to call it [default: its host]
+    #[arg(long)]
+    name: Option<String>,
+
+    #[command(flatten)]
+    settings: SettingArgs,
+
+    /// Milliseconds between two requests while looking for the feed
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pause: u64,
+}
+
+/// What can be set of a source.
+#[derive(Debug, Args)]
+struct SettingArgs {
+    /// The address of its feed
+    #[arg(long, value_name = "URL")]
+    feed: Option<FetchUrl>,
+
+    /// When its feed is polled
+    #[arg(long)]
+    policy: Option<PolicyName>,
+
+    /// Minutes between two polls under the fixed policy
+    #[arg(long, value_name = "MINUTES")]
+    interval: Option<u32>,
+
+    /// 1 to 10; more is sooner
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=10))]
+    priority: Option<u8>,
+
+    /// A word for all its documents; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyName {
+    Fixed,
+    Doubling,
+    Adaptive,
+}
+
+impl SettingArgs {
+    fn apply(&self, settings: &mut SourceSettings, priority: &mut u8) {
+        if let Some(feed) = &self.feed {
+            settings.feed_url = Some(feed.clone());
+        }
+        if let Some(policy) = self.policy {
+            settings.poll_policy = match policy {
+                PolicyName::Fixed => PollPolicy::Fixed,
+                PolicyName::Doubling => PollPolicy::Doubling,
+                PolicyName::Adaptive => PollPolicy::Adaptive,
+            };
+        }
+        if let Some(minutes) = self.interval {
+            settings.feed_poll_interval_minutes = minutes;
+        }
+        if !self.tags.is_empty() {
+            settings.tags.clone_from(&self.tags);
+        }
+        *priority = self.priority.unwrap_or(*priority);
+    }
+}
+
+#[derive(Debug, Args)]
+struct NamedArgs {
+    /// Its name
+    name: String,
+}
+
+#[derive(Debug, Args)]
+struct EditArgs {
+    /// Its name
+    name: String,
+
+    #[command(flatten)]
+    settings: SettingArgs,
+}
+
+#[derive(Debug, Args)]
+struct DisableArgs {
+    /// Its name
+    name: String,
+
+    /// Why, for whoever wonders
+    #[arg(long, default_value = "disabled by hand")]
+    reason: String,
+}
+
+pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    stores::with_store(config, async |store| match &args.what {
+        What::Add(args) => add(&store, args, config, json).await,
+        What::Ls => Ok(ls(&store, json).await?),
+        What::Show(args) => Ok(show(&store, &args.name, json).await?),
+        What::Edit(args) => Ok(edit(&store, args).await?),
+        What::Rm(args) => {
+            let source = named(&store, &args.name).await?;
+            store
+                .remove_source(source.source_id)
+                .await
+                .map_err(anyhow::Error::new)?;
+            Ok(output::line(&format!("removed {}", source.name))?)
+        }
+        What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
+        What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
+    })
+}
+
+async fn named(store: &Store, name: &str) -> anyhow::Result<Source> {
+    let found = store.source_named(name).await?;
+    found.with_context(|| {
+        format!("there is no source named {name:?}; `tidings source ls` lists them")
+    })
+}
+
+async fn add(store: &Store, args: &AddArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    let mut draft = SourceDraft {
+        name: args
+            .name
+            .clone()
+            .unwrap_or_else(|| args.url.host().to_owned()),
+        url: args.url.clone(),
+        priority: 5,
+        settings: SourceSettings::default(),
+    };
+    args.settings
+        .apply(&mut draft.settings, &mut draft.priority);
+    if draft.settings.feed_url.is_none() {
+        draft.settings.feed_url = Some(look_for_feed(args, config).await?);
+    }
+    let (source, feed) = add_source(store, &draft)
+        .await
+        .with_context(|| format!("source {:?} was not added", draft.name))?;
+    if json {
+        return Ok(output::json(&Shown::of(source, feed))?);
+    }
+    let feed = feed.map(|feed| feed.url).unwrap_or_default();
+    Ok(output::line(&format!(
+        "added {}, which follows {feed}",
+        source.name
+    ))?)
+}
+
+/// The best feed of the site.
+async fn look_for_feed(args: &AddArgs, config: &Config) -> Result<FetchUrl, Failure> {
+    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let pause = Duration::from_millis(args.pause);
+    let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {})
+        .await
+        .with_context(|| format!("{} was not searched", args.url))?;
+    let feed = found
+        .iter()
+        .find(|ranked| ranked.candidate.kind == CandidateKind::Feed)
+        .with_context(|| {
+            format!(
+                "{} has no feed that we can find; give it with --feed",
+                args.url
+            )
+        })?;
+    Ok(FetchUrl::parse(&feed.candidate.url).context("the feed has no usable address")?)
+}
+
+/// A source with its feed, for programs.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    source: Source,
+    feed: Option<Feed>,
+}
+
+impl Shown {
+    fn of(source: Source, feed: Option<Feed>) -> Self {
+        Self { source, feed }
+    }
+}
+
+const PAGE: u32 = 1000;
+
+async fn ls(store: &Store, json: bool) -> anyhow::Result<()> {
+    let mut after = i64::MIN;
+    loop {
+        let sources = store.sources_after(after, PAGE).await?;
+        let Some(last) = sources.last() else {
+            return Ok(());
+        };
+        after = last.source_id;
+        let mut rows = Vec::new();
+        for source in sources {
+            let feed = store
+                .feeds_of_source(source.source_id)
+                .await?
+                .into_iter()
+                .next();
+            if json {
+                output::json(&Shown::of(source, feed))?;
+            } else {
+                rows.push(row(&source, feed.as_ref()));
+            }
+        }
+        output::columns(&rows)?;
+    }
+}
+
+fn row(source: &Source, feed: Option<&Feed>) -> [String; 5] {
+    let state = match feed {
+        _ if !source.enabled => format!(
+            "disabled: {}",
+            source.reason.as_deref().unwrap_or("no reason given")
+        ),
+        None => "no feed".to_owned(),
+        Some(feed) => feed_state(feed),
+    };
+    let items = feed
+        .map(|feed| format!("{} items", feed.item_count))
+        .unwrap_or_default();
+    let next = feed
+        .map(|feed| format!("next {}", feed.next_poll_at))
+        .unwrap_or_default();
+    [
+        source.name.clone(),
+        state,
+        items,
+        next,
+        feed.map_or_else(|| source.url.clone(), |feed| feed.url.clone()),
+    ]
+}
+
+fn feed_state(feed: &Feed) -> String {
+    if let Some(reason) = &feed.paused_reason {
+        return format!("paused: {reason}");
+    }
+    match (&feed.last_error, feed.last_polled_at) {
+        (Some(error), _) => format!("failing {} times: {error}", feed.consecutive_errors),
+        (None, None) => "not polled yet".to_owned(),
+        (None, Some(_)) => "ok".to_owned(),
+    }
+}
+
+async fn show(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
+    let source = named(store, name).await?;
+    let feeds = store.feeds_of_source(source.source_id).await?;
+    let feed = feeds.first().cloned();
+    let log = match &feed {
+        Some(feed) => store.fetch_log(feed.feed_id, 10).await?,
+        None => Vec::new(),
+    };
+    if json {
+        #[derive(Serialize)]
+        struct WithLog {
+            #[serde(flatten)]
+            shown: Shown,
+            polls: Vec<FetchLogRow>,
+        }
+        let shown = Shown::of(source, feed);
+        return output::json(&WithLog { shown, polls: log });
+    }
+    output::columns(&[row(&source, feed.as_ref())])?;
+    output::line(&format!("settings {}", source.config))?;
+    let line = |poll: &FetchLogRow| {
+        [
+            poll.started_at.to_string(),
+            poll.outcome.clone(),
+            format!("{} items, {} new", poll.items_seen, poll.items_new),
+            format!("{} ms", poll.elapsed_ms),
+            poll.error_message.clone().unwrap_or_default(),
+        ]
+    };
+    output::columns(&log.iter().map(line).collect::<Vec<_>>())
+}
+
+async fn edit(store: &Store, args: &EditArgs) -> anyhow::Result<()> {
+    let source = named(store, &args.name).await?;
+    let mut draft = SourceDraft {
+        name: source.name.clone(),
+        url: FetchUrl::parse(&source.url)?,
+        priority: source.priority,
+        settings: SourceSettings::of(&source)?,
+    };
+    args.settings
+        .apply(&mut draft.settings, &mut draft.priority);
+    change_source(store, &source, &draft).await?;
+    output::line(&format!(
+        "changed {}; it counts from the next poll on",
+        source.name
+    ))
+}
+
+async fn set_enabled(store: &Store, name: &str, reason: Option<&str>) -> anyhow::Result<()> {
+    let source = named(store, name).await?;
+    store.set_source_enabled(source.source_id, reason).await?;
+    let verb = if reason.is_some() {
+        "disabled"
+    } else {
+        "enabled"
+    };
+    output::line(&format!("{verb} {}", source.name))
+}
