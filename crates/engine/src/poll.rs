@@ -2,9 +2,12 @@
 //! when each is due again. Any number of pollers share the work through the
 //! store; none of them holds anything that another could need.
 
-mod feed;
 mod items;
+mod one;
 mod price;
+mod sitemap;
+mod take;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -40,7 +40,7 @@ impl SourceDraft {
     }
 }
 
-/// Adds a source and its feed, which is due at once.
+/// Adds a source with its feed and its sitemap, which are due at once.
 pub async fn add_source(
     store: &Store,
     draft: &SourceDraft,
@@ -54,6 +54,11 @@ pub async fn add_source(
         ),
         None => None,
     };
+    if let Some(url) = &draft.settings.sitemap_url {
+        store
+            .add_feed(source.source_id, "sitemap", url.as_str())
+            .await?;
+    }
     Ok((source, feed))
 }
 

@@ -127,6 +127,22 @@ impl Store {
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
 
+    /// Adds a sitemap that an index names, due now, with what is known of it;
+    /// nothing happens if it is there.
+    pub async fn add_child_feed(&self, source_id: i64, url: &str, policy: &str) -> Result<()> {
+        let now = self.now().await?;
+        let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
+            VALUES ($1, $2, 'sitemap', $3, 0, $4, 0, 0, 0, $5) ON CONFLICT (source_id, kind, url) DO NOTHING";
+        let values = [
+            Value::Int(new_id(now)),
+            Value::Int(source_id),
+            Value::from(url),
+            Value::from(now),
+            Value::from(policy),
+        ];
+        self.execute(Statement::new(insert, values)).await.map(drop)
+    }
+
     pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {
         let sql = format!("SELECT {COLUMNS} FROM feeds WHERE feed_id = $1");
         self.rows(Statement::new(sql, [Value::Int(feed_id)]))

@@ -60,7 +60,7 @@ pub(super) fn listed(
 }
 
 /// Of a sorted set, so that the order of a feed does not count.
-fn checksum<'a>(keys: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn checksum<'a>(keys: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for key in keys {
         hash.update(key.as_bytes());

@@ -1,27 +1,28 @@
-//! One poll of one feed, from the lease to the log line. Five ends are told
-//! apart: nothing modified, the same bytes, the same items, a failure, a success.
+//! One poll of one feed or sitemap, from the lease to the log line. Five ends are
+//! told apart: nothing modified, the same bytes, the same items, a failure, a
+//! success.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
+use tidings_feed::sitemap::{self as sitemaps, Sitemap};
 use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
-use tidings_net::{Class, Failure, Purpose, Request, Response, retry_after};
-use tidings_polling::{ErrorClass, Outcome, Poll, Sighting, next_poll};
+use tidings_net::{Purpose, Request, Response};
+use tidings_polling::{Outcome, Policy, Poll, Sighting, next_poll};
 use tidings_store::{
     Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source, Submission, Verdict,
 };
 use tidings_url::FetchUrl;
 use tracing::{error, info};
 
-use super::items::{Listed, hex, listed, title_hash};
+use super::items::hex;
+use super::take::Taken;
+use super::trouble::Trouble;
 use super::{PollEnded, PollOutcome, Poller};
 use crate::memory::Memory;
 use crate::outside::Asked;
 use crate::settings::SourceSettings;
-
-/// Items that are submitted at once; more come in the next slice.
-const SLICE: usize = 2000;
 
 /// So many failures in a row are said loudly, once.
 const LOUD_AFTER: i64 = 10;
@@ -33,29 +34,20 @@ const UNREADABLE_WAIT: Duration = Duration::from_secs(3600);
 enum Read {
     NotModified,
     SameBody,
-    Parsed(Box<ParsedFeed>),
+    Feed(Box<ParsedFeed>),
+    Sitemap(Box<Sitemap>),
     Failed(Trouble),
 }
 
-struct Trouble {
-    class: ErrorClass,
-    /// The word of the taxonomy, for filters.
-    name: &'static str,
-    message: String,
-    retry_after: Option<Duration>,
-    /// Says that the feed will not come back.
-    is_gone: bool,
-}
-
 /// A poll under way.
-struct Polling<'a> {
-    claim: &'a FeedClaim,
-    source: Source,
-    settings: SourceSettings,
-    memory: Memory,
+pub(super) struct Polling<'a> {
+    pub(super) claim: &'a FeedClaim,
+    pub(super) source: Source,
+    pub(super) settings: SourceSettings,
+    pub(super) memory: Memory,
     /// The row as it will be.
-    feed: Feed,
-    now: Moment,
+    pub(super) feed: Feed,
+    pub(super) now: Moment,
     started: std::time::Instant,
     bytes: u64,
 }
@@ -116,8 +108,12 @@ impl Polling<'_> {
     /// The address in the settings is the one that counts; a new one is a feed
     /// of which nothing is known.
     fn follow_settings(&mut self) {
-        let wanted = self.settings.feed_url.as_ref().map(FetchUrl::as_str);
-        if let Some(wanted) = wanted
+        let wanted = match self.is_sitemap() {
+            true if self.memory.depth > 0 => None,
+            true => self.settings.sitemap_url.as_ref(),
+            false => self.settings.feed_url.as_ref(),
+        };
+        if let Some(wanted) = wanted.map(FetchUrl::as_str)
             && wanted != self.feed.url
         {
             self.feed.url = wanted.to_owned();
@@ -129,8 +125,34 @@ impl Polling<'_> {
         }
     }
 
+    /// Where it lives. It was parsed before anything was asked.
+    pub(super) fn url(&self) -> FetchUrl {
+        FetchUrl::parse(&self.feed.url).expect("an address that was fetched parses")
+    }
+
+    fn is_sitemap(&self) -> bool {
+        self.feed.kind == "sitemap"
+    }
+
+    /// Feeds have a policy; a sitemap its hours; one under an index is looked at
+    /// when the index says so, and once a week all the same.
+    fn policy(&self) -> Policy {
+        let hours = |hours: u64| Policy::Fixed {
+            every: Duration::from_secs(hours * 3600),
+        };
+        match self.is_sitemap() {
+            false => self.settings.policy(),
+            true if self.memory.depth > 0 => hours(24 * 7),
+            true => hours(u64::from(self.settings.sitemap_interval_hours)),
+        }
+    }
+
     fn request(&mut self, url: FetchUrl) -> Request {
-        let mut request = Request::get(url, Purpose::Feed);
+        let purpose = match self.is_sitemap() {
+            true => Purpose::Sitemap,
+            false => Purpose::Feed,
+        };
+        let mut request = Request::get(url, purpose);
         request.user_agent.clone_from(&self.settings.user_agent);
         if self.memory.wants_everything(self.now) {
             self.memory.full_at = Some(self.now.0);
@@ -163,12 +185,18 @@ impl Polling<'_> {
             now: Some(time(self.now)),
             ..ParseHints::default()
         };
-        match tidings_feed::parse(&response.body, &hints) {
-            Ok(feed) => {
+        let read = match self.is_sitemap() {
+            true => sitemaps::parse(&response.body, &hints).map(|map| Read::Sitemap(Box::new(map))),
+            false => tidings_feed::parse(&response.body, &hints).map(|feed| {
+                self.note_wishes(&feed, response);
+                Read::Feed(Box::new(feed))
+            }),
+        };
+        match read {
+            Ok(read) => {
                 self.feed.body_hash = Some(body_hash);
                 self.note_move(response);
-                self.note_wishes(&feed, response);
-                Read::Parsed(Box::new(feed))
+                read
             }
             Err(error) => Read::Failed(Trouble::hard("content", error.to_string())),
         }
@@ -185,7 +213,11 @@ impl Polling<'_> {
                 to = response.url.as_str(),
                 "a feed has moved"
             );
-            self.settings.feed_url = Some(response.url.clone());
+            match self.is_sitemap() {
+                true if self.memory.depth > 0 => {}
+                true => self.settings.sitemap_url = Some(response.url.clone()),
+                false => self.settings.feed_url = Some(response.url.clone()),
+            }
             self.feed.url = response.url.as_str().to_owned();
             self.memory.moving_to = None;
         } else {
@@ -215,54 +247,36 @@ impl Polling<'_> {
     /// Submits, decides when to come again, and writes it all down.
     async fn end(mut self, poller: &Poller, read: Read) -> Result<PollEnded> {
         let store = &poller.outside.store;
-        let (mut outcome, mut seen, mut new, mut dates) = (PollOutcome::Failed, 0, 0, None);
-        let mut trouble = None;
-        match read {
-            Read::NotModified => outcome = PollOutcome::NotModified,
-            Read::SameBody => outcome = PollOutcome::SameBody,
-            Read::Failed(why) => trouble = Some(why),
-            Read::Parsed(parsed) => {
-                let url =
-                    FetchUrl::parse(&self.feed.url).unwrap_or_else(|_| poller_url(&self.source));
-                let listed = listed(
-                    &parsed,
-                    &url,
-                    &self.source,
-                    &self.settings,
-                    &poller.outside.proxies,
-                );
-                seen = parsed.items.len();
-                if self.feed.items_checksum.as_ref() == Some(&listed.checksum) {
-                    outcome = PollOutcome::Redundant;
-                } else {
-                    let found = self.submit(poller, &parsed, &listed).await?;
-                    outcome = PollOutcome::Ok;
-                    new = found.len();
-                    self.feed.items_checksum = Some(listed.checksum);
-                    dates = Some((
-                        parsed
-                            .items
-                            .iter()
-                            .map(tidings_feed::Item::date)
-                            .collect::<Vec<_>>(),
-                        found,
-                    ));
-                }
-                self.feed.item_count = seen as i64;
+        let mut taken = Taken::default();
+        let (outcome, trouble) = match read {
+            Read::NotModified => (PollOutcome::NotModified, None),
+            Read::SameBody => (PollOutcome::SameBody, None),
+            Read::Failed(trouble) => (PollOutcome::Failed, Some(trouble)),
+            Read::Feed(feed) => {
+                taken = self.take_feed(poller, &feed).await?;
+                (taken.outcome(), None)
             }
-        }
-        let polled = match (&trouble, &dates) {
-            (Some(trouble), _) => Outcome::Failed {
+            Read::Sitemap(sitemap) => {
+                taken = self.take_sitemap(poller, &sitemap).await?;
+                (taken.outcome(), None)
+            }
+        };
+        let (seen, new) = (taken.seen, taken.new.len());
+        let polled = match &trouble {
+            Some(trouble) => Outcome::Failed {
                 class: trouble.class,
                 retry_after: trouble.retry_after,
             },
-            (None, Some((listed, new))) => Outcome::Read(Sighting { listed, new }),
-            (None, None) => Outcome::Unchanged,
+            None if outcome == PollOutcome::Ok => Outcome::Read(Sighting {
+                listed: &taken.dates,
+                new: &taken.new,
+            }),
+            None => Outcome::Unchanged,
         };
         let price = poller.price.get(store, self.now).await?;
         let poll = Poll {
             feed_id: self.feed.feed_id,
-            policy: self.settings.policy(),
+            policy: self.policy(),
             outcome: polled,
             hints: &self.memory.hints,
             weight: weight(self.source.priority),
@@ -303,77 +317,6 @@ impl Polling<'_> {
         };
         store.complete_poll(self.claim, &result).await?;
         Ok(ended)
-    }
-
-    /// The dates of the items that nobody knew.
-    async fn submit(
-        &self,
-        poller: &Poller,
-        parsed: &ParsedFeed,
-        listed: &Listed,
-    ) -> Result<Vec<Option<Timestamp>>> {
-        let store = &poller.outside.store;
-        let mut found = Vec::new();
-        let pairs: Vec<(&Submission, usize)> = listed
-            .submissions
-            .iter()
-            .zip(listed.item_of.iter().copied())
-            .collect();
-        for slice in pairs.chunks(SLICE) {
-            let wanted = self.new_stories(poller, parsed, slice).await?;
-            let submissions: Vec<Submission> = wanted
-                .iter()
-                .map(|(submission, _)| (*submission).clone())
-                .collect();
-            let verdicts = store.submit(&submissions).await?;
-            for ((_, item), verdict) in wanted.iter().zip(verdicts) {
-                if verdict == Verdict::New {
-                    found.push(parsed.items[*item].date());
-                }
-            }
-            // A huge feed takes its time; nobody else should start on it.
-            if pairs.len() > SLICE {
-                store.keep_feed(self.claim, poller.options.lease).await?;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Without the stories that an aggregator lists again under another address.
-    async fn new_stories<'s>(
-        &self,
-        poller: &Poller,
-        parsed: &ParsedFeed,
-        slice: &[(&'s Submission, usize)],
-    ) -> Result<Vec<(&'s Submission, usize)>> {
-        if !self.settings.title_week {
-            return Ok(slice.to_vec());
-        }
-        let now = time(self.now);
-        let title = |item: usize| {
-            parsed.items[item]
-                .title
-                .as_deref()
-                .filter(|title| !title.is_empty())
-        };
-        let titled: Vec<usize> = (0..slice.len())
-            .filter(|at| title(slice[*at].1).is_some())
-            .collect();
-        let hashes: Vec<[u8; 16]> = titled
-            .iter()
-            .map(|at| title_hash(title(slice[*at].1).unwrap_or_default(), now))
-            .collect();
-        let is_new = poller
-            .outside
-            .store
-            .note_titles(self.source.source_id, &hashes)
-            .await?;
-        let mut keep = vec![true; slice.len()];
-        for (at, is_new) in titled.into_iter().zip(is_new) {
-            keep[at] = is_new;
-        }
-        let kept = slice.iter().zip(keep).filter(|(_, keep)| *keep);
-        Ok(kept.map(|(pair, _)| *pair).collect())
     }
 
     fn note_end(&mut self, trouble: Option<&Trouble>, new: usize) {
@@ -422,58 +365,7 @@ impl Polling<'_> {
     }
 }
 
-impl Trouble {
-    fn hard(name: &'static str, message: String) -> Self {
-        Self {
-            class: ErrorClass::Hard,
-            name,
-            message,
-            retry_after: None,
-            is_gone: false,
-        }
-    }
-
-    fn of_failure(failure: &Failure) -> Self {
-        let class = match failure.class() {
-            Class::Network | Class::Internal => ErrorClass::Temporary,
-            Class::HttpTransient => ErrorClass::Soft,
-            Class::Policy if failure.code() == "robots_unavailable" => ErrorClass::Temporary,
-            Class::HttpPermanent | Class::Blocked | Class::Policy | Class::Content => {
-                ErrorClass::Hard
-            }
-        };
-        Self {
-            class,
-            ..Self::hard(failure.class().as_str(), failure.to_string())
-        }
-    }
-
-    fn of_status(response: &Response) -> Self {
-        let status = response.status;
-        let class = Class::of_status(status).unwrap_or(Class::HttpPermanent);
-        let header = response.header("retry-after");
-        Self {
-            class: match class {
-                _ if status == 429 => ErrorClass::TooManyRequests,
-                Class::HttpTransient => ErrorClass::Soft,
-                _ if status == 404 => ErrorClass::Soft,
-                _ => ErrorClass::Hard,
-            },
-            retry_after: header.and_then(|text| retry_after(text, Timestamp::now())),
-            is_gone: status == 410,
-            ..Self::hard(class.as_str(), format!("status {status}"))
-        }
-    }
-}
-
-/// The address of the source itself, for feeds whose own can't be read.
-fn poller_url(source: &Source) -> FetchUrl {
-    FetchUrl::parse(&source.url).unwrap_or_else(|_| {
-        FetchUrl::parse("http://invalid.invalid/").expect("a constant address parses")
-    })
-}
-
-fn time(moment: Moment) -> Timestamp {
+pub(super) fn time(moment: Moment) -> Timestamp {
     Timestamp::from_millisecond(moment.0).unwrap_or_default()
 }
 

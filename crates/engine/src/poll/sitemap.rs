@@ -1,0 +1,214 @@
+//! Sitemaps as the poller sees them: which entries are young enough to submit,
+//! and which sitemaps of an index have to be looked at.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tidings_feed::sitemap::{Entry, Sitemap};
+use tidings_store::{Feed, Moment, Origin, Result, Source, Store, Submission};
+use tidings_url::{FetchUrl, ProxyHosts};
+
+use super::items::{Listed, checksum};
+use crate::memory::Memory;
+use crate::settings::{SourceSettings, priority, target};
+
+/// An index in an index in an index is deep enough.
+pub(super) const DEEPEST: usize = 3;
+
+/// The entries to submit, and the checksum of them all.
+pub(super) fn listed(
+    sitemap: &Sitemap,
+    own_url: &FetchUrl,
+    source: &Source,
+    settings: &SourceSettings,
+    proxies: &ProxyHosts,
+    now: Timestamp,
+) -> Listed {
+    let rules = settings.rules();
+    let mut seen = std::collections::BTreeSet::new();
+    let (mut submissions, mut item_of) = (Vec::new(), Vec::new());
+    for (at, entry) in sitemap.entries.iter().enumerate() {
+        let Ok(url) = own_url.join(&entry.url) else {
+            continue;
+        };
+        let target = target(url, &rules, proxies);
+        let is_first = seen.insert(target.key.to_string());
+        if !is_first || !is_wanted(date(entry, sitemap), settings, now) {
+            continue;
+        }
+        submissions.push(Submission {
+            source_id: source.source_id,
+            priority: priority(source.priority, Origin::Sitemap, 0),
+            parent_url: Some(own_url.as_str().to_owned()),
+            item: said(entry),
+            ..Submission::new(target, Origin::Sitemap)
+        });
+        item_of.push(at);
+    }
+    Listed {
+        submissions,
+        item_of,
+        checksum: checksum(seen.iter().map(String::as_str)),
+    }
+}
+
+/// When an entry was published or changed, as far as that can be believed.
+pub(super) fn date(entry: &Entry, sitemap: &Sitemap) -> Option<Timestamp> {
+    let news = entry.news.as_ref().and_then(|news| news.published);
+    news.or(entry.lastmod.filter(|_| sitemap.lastmod_is_trusted))
+}
+
+fn is_wanted(date: Option<Timestamp>, settings: &SourceSettings, now: Timestamp) -> bool {
+    match date {
+        None => settings.sitemap_takes_undated,
+        Some(date) => {
+            let hours = i64::from(settings.sitemap_within_hours);
+            now.duration_since(date) <= SignedDuration::from_hours(hours)
+        }
+    }
+}
+
+/// What a news sitemap says of an article travels with it.
+fn said(entry: &Entry) -> Option<String> {
+    let news = entry.news.as_ref()?;
+    let said = json!({
+        "title": news.title,
+        "published": news.published,
+        "language": news.language,
+        "image": entry.images.first(),
+    });
+    Some(said.to_string())
+}
+
+/// Makes the sitemaps of an index known, and due where they have changed since
+/// they were last looked at. How many are due.
+pub(super) async fn follow_index(
+    store: &Store,
+    index: &Sitemap,
+    own_url: &FetchUrl,
+    own: &Feed,
+    depth: usize,
+    interval_ms: i64,
+    now: Moment,
+) -> Result<usize> {
+    if depth >= DEEPEST {
+        return Ok(0);
+    }
+    let known = store.feeds_of_source(own.source_id).await?;
+    let child_memory = Memory {
+        depth: depth + 1,
+        ..Memory::default()
+    };
+    let mut due = 0;
+    for entry in &index.entries {
+        let Ok(url) = own_url.join(&entry.url) else {
+            continue;
+        };
+        let known = known
+            .iter()
+            .find(|feed| feed.kind == "sitemap" && feed.url == url.as_str());
+        match known {
+            // The index itself, or one above it.
+            Some(feed) if Memory::parse(&feed.policy).depth <= depth => {}
+            Some(feed) => {
+                let lastmod = entry.lastmod.filter(|_| index.lastmod_is_trusted);
+                if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
+                    store.wake_feed(feed.feed_id, now).await?;
+                    due += 1;
+                }
+            }
+            None => {
+                store
+                    .add_child_feed(own.source_id, url.as_str(), &child_memory.to_json())
+                    .await?;
+                due += 1;
+            }
+        }
+    }
+    Ok(due)
+}
+
+fn has_changed(
+    polled: Option<Moment>,
+    lastmod: Option<Timestamp>,
+    interval_ms: i64,
+    now: Moment,
+) -> bool {
+    match (polled, lastmod) {
+        (None, _) => true,
+        // A day's date may mean any hour of that day.
+        (Some(polled), Some(lastmod)) => {
+            let slack = if lastmod.as_second() % 86_400 == 0 {
+                86_400_000
+            } else {
+                0
+            };
+            lastmod.as_millisecond() + slack >= polled.0
+        }
+        (Some(polled), None) => now.0 - polled.0 >= interval_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_looked_at() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let moment = |text: &str| Moment::from(at(text));
+        let now = moment("2026-11-15T12:00:00Z");
+        let polled = Some(moment("2026-11-15T06:00:00Z"));
+        let hour = 3_600_000;
+        let rows = [
+            ("never polled", None, Some(at("2020-01-01T00:00:00Z")), true),
+            ("older", polled, Some(at("2026-11-15T05:59:59Z")), false),
+            ("newer", polled, Some(at("2026-11-15T06:30:00Z")), true),
+            (
+                "the same day, without an hour",
+                polled,
+                Some(at("2026-11-15T00:00:00Z")),
+                true,
+            ),
+            (
+                "the day before, without an hour",
+                polled,
+                Some(at("2026-11-14T00:00:00Z")),
+                false,
+            ),
+            ("undated, a while ago", polled, None, true),
+        ];
+        for (name, polled, lastmod, expected) in rows {
+            assert_eq!(
+                has_changed(polled, lastmod, 6 * hour, now),
+                expected,
+                "{name}"
+            );
+        }
+        assert!(
+            !has_changed(polled, None, 7 * hour, now),
+            "undated, a moment ago"
+        );
+    }
+
+    #[test]
+    fn old_entries_are_left_alone() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let settings = SourceSettings::default();
+        let rows = [
+            (Some("2026-11-15T11:00:00Z"), true),
+            (Some("2026-11-13T12:00:00Z"), true),
+            (Some("2026-11-13T11:59:59Z"), false),
+            (Some("2026-11-16T00:00:00Z"), true),
+            (None, true),
+        ];
+        for (date, expected) in rows {
+            let date = date.map(|text| text.parse().unwrap());
+            assert_eq!(is_wanted(date, &settings, now), expected, "{date:?}");
+        }
+        let strict = SourceSettings {
+            sitemap_takes_undated: false,
+            ..settings
+        };
+        assert!(!is_wanted(None, &strict, now));
+    }
+}
