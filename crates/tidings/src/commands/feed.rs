@@ -50,7 +50,8 @@ pub(crate) fn run(args: &FeedArgs, json: bool) -> Result<(), Failure> {
     if let Some(folder) = &args.dump {
         return dump(folder);
     }
-    let path = args.file.as_deref().unwrap_or(Path::new("-"));
+    let path = args.file.as_deref();
+    let path = path.expect("the command line requires a file without --dump");
     let document = Document {
         name: path.display().to_string(),
         bytes: read(path)?,
