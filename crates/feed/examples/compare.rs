@@ -98,10 +98,11 @@ fn difference(theirs: &[Entry], ours: &[Item]) -> Option<(&'static str, String)>
         if title.is_some() && title != our_title {
             return Some(("title", format!("{title:?}, ours {our_title:?}")));
         }
-        let dates = [ours.published, ours.updated];
-        let is_same = |date: &i64| dates.iter().flatten().any(|ours| ours.as_second() == *date);
-        if !theirs.dates.is_empty() && !theirs.dates.iter().any(is_same) {
-            return Some(("date", format!("{:?}, ours {dates:?}", theirs.dates)));
+        let date = ours.date().map(|date| date.as_second());
+        if let Some(theirs) = theirs.dates.first()
+            && date != Some(*theirs)
+        {
+            return Some(("date", format!("{theirs}, ours {date:?}")));
         }
         None
     })

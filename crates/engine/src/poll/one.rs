@@ -10,9 +10,7 @@ use tidings_feed::sitemap::{self as sitemaps, Sitemap};
 use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
 use tidings_net::{Purpose, Request, Response};
 use tidings_polling::{Outcome, Policy, Poll, Sighting, next_poll};
-use tidings_store::{
-    Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source, Submission, Verdict,
-};
+use tidings_store::{Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source};
 use tidings_url::FetchUrl;
 use tracing::{error, info};
 

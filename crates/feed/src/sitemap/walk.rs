@@ -1,7 +1,8 @@
 //! The order in which a tree of sitemaps is read: news first, then the newest,
 //! each at most once, not too deep and not for ever. Decides, fetches nothing.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
 
 use jiff::Timestamp;
 
@@ -19,7 +20,9 @@ pub struct Step {
 /// The state of one walk over the sitemaps of a site.
 #[derive(Debug)]
 pub struct Walk {
-    waiting: Vec<Step>,
+    steps: Vec<Step>,
+    /// The steps to come, as indexes: news, then the newest, then the first.
+    waiting: BinaryHeap<(bool, Option<Timestamp>, Reverse<usize>)>,
     seen: HashSet<String>,
     max_files: usize,
     /// Children that have not changed since are not read.
@@ -32,7 +35,8 @@ impl Walk {
 
     pub fn new(max_files: usize, since: Option<Timestamp>) -> Self {
         Self {
-            waiting: Vec::new(),
+            steps: Vec::new(),
+            waiting: BinaryHeap::new(),
             seen: HashSet::new(),
             max_files,
             since,
@@ -70,20 +74,17 @@ impl Walk {
         if !self.seen.insert(without_scheme(&step.url).to_owned()) {
             return false;
         }
-        self.waiting.push(step);
+        let is_news = step.url.contains("news");
+        let index = Reverse(self.steps.len());
+        self.waiting.push((is_news, step.lastmod, index));
+        self.steps.push(step);
         true
     }
 
     /// The sitemap to read next.
     pub fn next_step(&mut self) -> Option<Step> {
-        let urgency = |step: &Step| (step.url.contains("news"), step.lastmod);
-        let (at, _) = self
-            .waiting
-            .iter()
-            .enumerate()
-            .rev()
-            .max_by_key(|(_, step)| urgency(step))?;
-        Some(self.waiting.remove(at))
+        let (_, _, Reverse(index)) = self.waiting.pop()?;
+        self.steps.get(index).cloned()
     }
 }
 
