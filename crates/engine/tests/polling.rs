@@ -96,7 +96,7 @@ async fn everything_published_is_found_once_over_simulated_days() {
         requests_per_day: Some(500.0 * 8.0),
         ..PollOptions::default()
     });
-    let (polls, mut new) = live(&world, &poller, 12 * HOUR, 10 * MINUTE).await;
+    let (polls, mut new) = live(&world, &poller, 8 * HOUR, 10 * MINUTE).await;
     let (announced, listed) = announced(&world);
     new += catch_up(&world, &poller).await;
     let found = found(&world).await;

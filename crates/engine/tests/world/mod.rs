@@ -35,69 +35,47 @@ impl Default for Days {
     }
 }
 
-pub(crate) struct World {
-    pub(crate) sim: SimServer,
+/// A store on a clock that the test moves.
+pub(crate) struct Table {
     pub(crate) store: Store,
-    pub(crate) start: Timestamp,
     clock: Arc<AtomicI64>,
-    address: String,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
-pub(crate) fn key_of(url: &str) -> String {
-    let url = FetchUrl::parse(url).unwrap();
-    url.canonical(&Rules::default()).key().to_string()
+fn start_of_all() -> Timestamp {
+    "2026-11-02T06:00:00Z".parse().unwrap()
 }
 
-impl World {
-    pub(crate) async fn start(days: Days) -> Self {
-        let start: Timestamp = "2026-11-02T06:00:00Z".parse().unwrap();
-        let config = WorldConfig {
-            sites: days.sites,
-            articles_per_site: 60,
-            start,
-            pace: days.pace,
-            defect_percent: days.defect_percent,
-            fault_percent: days.fault_percent,
-            // Nothing leaves a feed unseen: what is missed, the poller missed.
-            feed_window: Some(100),
-            ..WorldConfig::new(11)
-        };
-        let sim = SimServer::start(config, SimClock::manual(start), "127.0.0.1:0")
-            .await
-            .unwrap();
+impl Table {
+    pub(crate) async fn start(options: StoreOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
-        let clock = Arc::new(AtomicI64::new(start.as_millisecond()));
-        let store = Store::open(&address, &options(&clock)).await.unwrap();
         Self {
-            sim,
-            store,
-            start,
-            clock,
-            address,
-            _folder: folder,
+            _folder: Some(folder),
+            ..Self::at(&address, options).await
         }
     }
 
-    /// Time for everyone.
-    pub(crate) fn pass(&self, time: Duration) {
-        self.sim.clock().advance(time);
-        self.pass_for_the_store(time);
+    pub(crate) async fn at(address: &str, options: StoreOptions) -> Self {
+        let clock = Arc::new(AtomicI64::new(start_of_all().as_millisecond()));
+        let options = options.with_manual_clock(Arc::clone(&clock));
+        Self {
+            store: Store::open(address, &options).await.unwrap(),
+            clock,
+            _folder: None,
+        }
     }
 
-    /// Time in which nothing is published.
-    pub(crate) fn pass_for_the_store(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         self.clock
             .fetch_add(time.as_millis() as i64, Ordering::SeqCst);
     }
 
-    pub(crate) fn outside(&self) -> Outside {
-        let port = self.sim.address().port();
+    pub(crate) fn outside(&self, ports: &[u16]) -> Outside {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
-                ports: vec![port..=port],
+                ports: ports.iter().map(|port| *port..=*port).collect(),
             },
             ..NetOptions::default()
         })
@@ -112,12 +90,74 @@ impl World {
         outside
     }
 
+    pub(crate) fn poller(&self, port: u16, options: PollOptions) -> Arc<Poller> {
+        Arc::new(Poller::new(self.outside(&[port]), options))
+    }
+
+    pub(crate) fn poller_for(&self, ports: &[u16]) -> Arc<Poller> {
+        Arc::new(Poller::new(self.outside(ports), PollOptions::default()))
+    }
+}
+
+/// A simulated web on the clock of a table.
+pub(crate) struct World {
+    pub(crate) sim: SimServer,
+    pub(crate) store: Store,
+    pub(crate) start: Timestamp,
+    table: Table,
+}
+
+pub(crate) fn key_of(url: &str) -> String {
+    let url = FetchUrl::parse(url).unwrap();
+    url.canonical(&Rules::default()).key().to_string()
+}
+
+impl World {
+    pub(crate) async fn start(days: Days) -> Self {
+        let start = start_of_all();
+        let config = WorldConfig {
+            sites: days.sites,
+            articles_per_site: 60,
+            start,
+            pace: days.pace,
+            defect_percent: days.defect_percent,
+            fault_percent: days.fault_percent,
+            // Nothing leaves a feed unseen: what is missed, the poller missed.
+            feed_window: Some(50),
+            ..WorldConfig::new(11)
+        };
+        let sim = SimServer::start(config, SimClock::manual(start), "127.0.0.1:0")
+            .await
+            .unwrap();
+        let mut options = StoreOptions::default();
+        // Real pauses after robots.txt, short enough for a test.
+        options.host_delay = Duration::from_millis(20);
+        let table = Table::start(options).await;
+        Self {
+            sim,
+            store: table.store.clone(),
+            start,
+            table,
+        }
+    }
+
+    /// Time for everyone.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.sim.clock().advance(time);
+        self.pass_for_the_store(time);
+    }
+
+    /// Time in which nothing is published.
+    pub(crate) fn pass_for_the_store(&self, time: Duration) {
+        self.table.pass(time);
+    }
+
     pub(crate) fn poller(&self) -> Arc<Poller> {
         self.poller_with(PollOptions::default())
     }
 
     pub(crate) fn poller_with(&self, options: PollOptions) -> Arc<Poller> {
-        Arc::new(Poller::new(self.outside(), options))
+        self.table.poller(self.sim.address().port(), options)
     }
 
     pub(crate) async fn feeds(&self) -> Vec<Feed> {
@@ -162,11 +202,4 @@ impl World {
             }
         }
     }
-}
-
-fn options(clock: &Arc<AtomicI64>) -> StoreOptions {
-    let mut options = StoreOptions::default().with_manual_clock(Arc::clone(clock));
-    // Real pauses after robots.txt, short enough for a test.
-    options.host_delay = Duration::from_millis(20);
-    options
 }
