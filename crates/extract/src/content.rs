@@ -1,0 +1,237 @@
+//! Which blocks are the article: finds the element that holds it and judges
+//! every block inside. Says why for each; never changes a text.
+
+mod container;
+mod headings;
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::blocks::{Block, Blocks, Kind};
+use crate::html::{Document, NodeId};
+use crate::roles::Roles;
+use headings::{Aside, aside};
+
+/// Why a block is in the article or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Kept,
+    /// Not inside the element that holds the article.
+    Elsewhere,
+    Role,
+    Links,
+    /// One of several blocks that are one link: a teaser.
+    Card,
+    Title,
+    LooseHeading,
+    /// Bylines, dates and the like before the first paragraph.
+    Preamble,
+    Tail,
+    Repeated,
+}
+
+/// The blocks of the article.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) container: NodeId,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+/// What the page says about itself elsewhere, to compare with.
+#[derive(Debug, Default)]
+pub(crate) struct Witnesses {
+    pub(crate) titles: Vec<String>,
+}
+
+pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses) -> Content {
+    let container = container::choose(document, blocks);
+    let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
+    let range = blocks.within(document, container);
+    for index in range.clone() {
+        let block = &blocks.list[index];
+        let inside = blocks.roles_below(document, container, block);
+        verdicts[index] = if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5 {
+            Verdict::Role
+        } else if block.in_card {
+            Verdict::Card
+        } else if is_only_links(block) {
+            Verdict::Links
+        } else {
+            Verdict::Kept
+        };
+    }
+    let mut judge = Judge { document, blocks, container, verdicts, range };
+    judge.drop_repeated();
+    judge.drop_preamble(witnesses);
+    judge.drop_asides();
+    judge.drop_tail();
+    judge.drop_loose_headings();
+    Content { container, verdicts: judge.verdicts }
+}
+
+fn is_only_links(block: &Block) -> bool {
+    match block.kind {
+        Kind::Heading(_) => false,
+        _ => block.link_density() > 0.8 && block.size < 300,
+    }
+}
+
+/// A block that can only be prose.
+fn is_paragraph(block: &Block) -> bool {
+    block.size >= 80 && block.link_density() < 0.3 && !matches!(block.kind, Kind::Heading(_))
+}
+
+fn ends_a_sentence(text: &str) -> bool {
+    text.trim_end_matches(['"', '”', '’', '\'', ')', '»', '“'])
+        .ends_with(['.', '!', '?', ':', '…', '。', '！', '？', ';'])
+}
+
+struct Judge<'a, 's> {
+    document: &'a Document<'s>,
+    blocks: &'a Blocks,
+    container: NodeId,
+    verdicts: Vec<Verdict>,
+    range: Range<usize>,
+}
+
+impl Judge<'_, '_> {
+    fn kept(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.range.clone().filter(|index| self.verdicts[*index] == Verdict::Kept)
+    }
+
+    /// The same text again: variants of a page for phones and desktops.
+    fn drop_repeated(&mut self) {
+        let mut seen = HashSet::new();
+        let mut repeated = Vec::new();
+        let (mut total, mut again) = (0, 0);
+        for index in self.kept() {
+            let block = &self.blocks.list[index];
+            total += block.size;
+            if block.size >= 40 && !seen.insert(block.text.as_str()) {
+                repeated.push(index);
+                again += block.size;
+            }
+        }
+        // Single lines do come twice in an article; whole sections don't.
+        if again * 4 < total {
+            return;
+        }
+        for pair in repeated.windows(2) {
+            // What is short goes with the long ones around it.
+            let between = pair[0] + 1..pair[1];
+            if between.len() < 8 && between.clone().all(|index| self.blocks.list[index].size < 40) {
+                for index in between.filter(|index| self.verdicts[*index] == Verdict::Kept).collect::<Vec<_>>() {
+                    self.verdicts[index] = Verdict::Repeated;
+                }
+            }
+        }
+        for index in repeated {
+            self.verdicts[index] = Verdict::Repeated;
+        }
+    }
+
+    fn drop_preamble(&mut self, witnesses: &Witnesses) {
+        let Some(first) = self.kept().find(|index| is_paragraph(&self.blocks.list[*index]) && {
+            let inside = self.blocks.roles_below(self.document, self.container, &self.blocks.list[*index]);
+            !inside.has(Roles::HEADER) || self.blocks.list[*index].size >= 200
+        }) else {
+            return;
+        };
+        for index in self.range.start..first {
+            if self.verdicts[index] != Verdict::Kept {
+                continue;
+            }
+            let block = &self.blocks.list[index];
+            let inside = self.blocks.roles_below(self.document, self.container, block);
+            self.verdicts[index] = match block.kind {
+                Kind::Heading(1) => Verdict::Title,
+                Kind::Heading(_) if witnesses.titles.iter().any(|title| same_words(&block.text, title)) => Verdict::Title,
+                _ if inside.has(Roles::HEADER) && block.size < 200 => Verdict::Preamble,
+                Kind::Bare | Kind::Paragraph if block.size < 80 && !ends_a_sentence(&block.text) => Verdict::Preamble,
+                _ => continue,
+            };
+        }
+    }
+
+    /// What stands under "Related articles" and the like.
+    fn drop_asides(&mut self) {
+        let total: usize = self.kept().map(|index| self.blocks.list[index].size).sum();
+        let mut before = 0;
+        let mut under: Option<(Aside, u8)> = None;
+        for index in self.range.clone() {
+            if self.verdicts[index] != Verdict::Kept {
+                continue;
+            }
+            let block = &self.blocks.list[index];
+            let level = match block.kind {
+                Kind::Heading(level) => Some(level),
+                _ if block.bold && block.size < 60 => Some(7),
+                _ => None,
+            };
+            if let Some(kind) = aside(&block.text)
+                && (level.is_some() || block.size < 40)
+                && (kind == Aside::Links || before * 2 > total)
+            {
+                under = Some((kind, level.unwrap_or(7)));
+                self.verdicts[index] = Verdict::Tail;
+                continue;
+            }
+            before += block.size;
+            match under {
+                Some((Aside::Links, heading)) => {
+                    if is_paragraph(block) || level.is_some_and(|level| level <= heading) {
+                        under = None;
+                    } else {
+                        self.verdicts[index] = Verdict::Tail;
+                    }
+                }
+                Some((Aside::Prose, heading)) => {
+                    if level.is_some_and(|level| level <= heading) {
+                        under = None;
+                    } else {
+                        self.verdicts[index] = Verdict::Tail;
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Short lines after the last paragraph.
+    fn drop_tail(&mut self) {
+        let mut tail = Vec::new();
+        for index in self.kept().rev() {
+            let block = &self.blocks.list[index];
+            match block.kind {
+                Kind::Bare | Kind::Paragraph if !ends_a_sentence(&block.text) && block.size < 80 => tail.push(index),
+                Kind::Heading(_) => {}
+                _ => break,
+            }
+        }
+        for index in tail {
+            self.verdicts[index] = Verdict::Tail;
+        }
+    }
+
+    /// A heading with nothing under it.
+    fn drop_loose_headings(&mut self) {
+        let mut text_follows = false;
+        for index in self.range.clone().rev() {
+            if self.verdicts[index] != Verdict::Kept {
+                continue;
+            }
+            if !matches!(self.blocks.list[index].kind, Kind::Heading(_)) {
+                text_follows = true;
+            } else if !text_follows {
+                self.verdicts[index] = Verdict::LooseHeading;
+            }
+        }
+    }
+}
+
+fn same_words(a: &str, b: &str) -> bool {
+    let words = |text: &str| {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
+    };
+    words(a) == words(b)
+}

@@ -1,0 +1,63 @@
+//! Where the article is: the element whose text outweighs what stands beside
+//! it. Every block weighs for or against; the element with the greatest sum
+//! wins, then narrows to what calls itself the article body if little is lost.
+
+use crate::blocks::{Block, Blocks, Kind};
+use crate::html::{Document, NodeId, Tag};
+use crate::roles::Roles;
+
+/// A body that claims to be one may lose this share of the text around it.
+const BODY_SHARE: f32 = 0.75;
+/// Any inner element must hold this share of the text to be preferred.
+const INNER_SHARE: f32 = 0.97;
+
+/// What a block says for (or against) the elements around it.
+fn weight(block: &Block) -> f32 {
+    if block.roles.has(Roles::OUTSIDE) {
+        return 0.0;
+    }
+    let size = block.size as f32;
+    let links = block.link_density();
+    match block.kind {
+        Kind::Heading(_) if links > 0.5 => -15.0,
+        Kind::Heading(_) => size.min(40.0) * 0.5,
+        _ if links > 0.5 => -(10.0 + size.min(100.0) * 0.2),
+        _ if block.size < 25 => -3.0,
+        _ => size * (1.0 - links),
+    }
+}
+
+/// The element that holds the article.
+pub(super) fn choose(document: &Document<'_>, blocks: &Blocks) -> NodeId {
+    let mut sums = vec![0.0_f32; document.len()];
+    let mut gains = vec![0.0_f32; document.len()];
+    for block in &blocks.list {
+        let weight = weight(block);
+        sums[block.first] += weight;
+        gains[block.first] += weight.max(0.0);
+    }
+    for node in (1..document.len()).rev() {
+        let parent = document.parent(node);
+        sums[parent] += sums[node];
+        gains[parent] += gains[node];
+    }
+    let mut best = 0;
+    for node in 1..document.len() {
+        if document.tag(node) != Tag::Text && sums[node] >= sums[best] {
+            best = node;
+        }
+    }
+    narrow(document, blocks, &gains, best)
+}
+
+fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
+    let mut chosen = best;
+    for node in best + 1..document.end(best) {
+        let own = blocks.own_roles[node];
+        let share = if own.has(Roles::BODY | Roles::ARTICLE) { BODY_SHARE } else { INNER_SHARE };
+        if document.tag(node).is_block() && gains[node] >= gains[best] * share {
+            chosen = node;
+        }
+    }
+    chosen
+}
