@@ -2,10 +2,21 @@
 
 use std::io::{Read as _, Write as _};
 
+use tidings_extract::Page;
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    let dir = std::path::Path::new(&args[1]);
+    let urls: std::collections::HashMap<String, String> = std::fs::read_to_string(dir.join("truth.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let row: serde_json::Value = serde_json::from_str(line).unwrap();
+            (row["id"].as_str().unwrap().to_owned(), row["url"].as_str().unwrap().to_owned())
+        })
+        .collect();
     let mut pages = vec![];
-    let mut names: Vec<_> = std::fs::read_dir(&args[1]).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut names: Vec<_> = std::fs::read_dir(dir.join("html")).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
     for path in names {
         let bytes = std::fs::read(&path).unwrap();
@@ -14,11 +25,15 @@ fn main() {
         let id = path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned();
         pages.push((id, html));
     }
+    let now = "2026-11-15T00:00:00Z".parse().unwrap();
+    let run = |id: &String, html: &[u8], explain| tidings_extract::extract(&Page { html, url: &urls[id], charset: None, now }, explain);
     if args.len() > 3 {
         for (id, html) in &pages {
             if *id == args[3] || args[3] == "all" {
                 println!("=== {id}");
-                for (note, text) in tidings_extract::explain(&tidings_extract::Page { html, ..Default::default() }) {
+                let article = run(id, html, true);
+                println!("meta\t{:?} {:?} {:?} {:?} {}", article.title, article.authors, article.published, article.modified, article.candidates);
+                for (note, text) in article.notes {
                     let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
                     println!("{note}\t{text}", text = text.replace('\n', "\\n"));
                 }
@@ -27,15 +42,15 @@ fn main() {
         return;
     }
     let start = std::time::Instant::now();
-    let articles: Vec<_> = pages
-        .iter()
-        .map(|(_, html)| tidings_extract::extract(&tidings_extract::Page { html, ..Default::default() }))
-        .collect();
+    let articles: Vec<_> = pages.iter().map(|(id, html)| run(id, html, false)).collect();
     let took = start.elapsed();
     println!("{} pages, {:.0} pages/s", pages.len(), pages.len() as f64 / took.as_secs_f64());
     let mut out = std::fs::File::create(&args[2]).unwrap();
     for ((id, _), article) in pages.iter().zip(articles) {
-        let row = serde_json::json!({"id": id, "text": article.text, "title": article.title, "author": article.author, "published": article.published});
+        let row = serde_json::json!({
+            "id": id, "text": article.text, "title": article.title.map(|t| t.value), "author": article.authors.map(|a| a.value.join(", ")),
+            "published": article.published.map(|p| p.value.to_string()),
+        });
         writeln!(out, "{row}").unwrap();
     }
 }

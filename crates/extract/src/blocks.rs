@@ -37,8 +37,12 @@ pub(crate) struct Block {
     pub(crate) roles: Roles,
     /// It is bold as a whole, like a heading without the name.
     pub(crate) bold: bool,
+    /// It is in italics as a whole.
+    pub(crate) italic: bool,
     /// The link that it stands in holds other blocks too.
     pub(crate) in_card: bool,
+    /// Its link leads to another place of the same page.
+    pub(crate) to_itself: bool,
 }
 
 impl Block {
@@ -106,6 +110,8 @@ impl Blocks {
             if block.link_size > 0 {
                 let link = document.ancestors(block.first).find(|id| document.tag(*id) == Tag::A);
                 block.in_card = link.is_some_and(|link| link < block.node);
+                let link = link.or_else(|| (block.node..=block.last).find(|id| document.tag(*id) == Tag::A));
+                block.to_itself = link.and_then(|link| document.raw_attr(link, "href")).is_some_and(|href| href.starts_with('#') && href.len() > 1);
             }
             let around = document.ancestors(block.first).find(|id| block.last < document.end(*id));
             block.roles = all[around.unwrap_or(0)];
@@ -120,6 +126,7 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     let mut block_ends: Vec<NodeId> = Vec::new();
     let mut link_end = 0;
     let mut bold_end = 0;
+    let mut italic_end = 0;
     let mut breaks = 0;
     for node in 1..document.len() {
         while block_ends.last().is_some_and(|end| *end <= node) {
@@ -133,7 +140,7 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
                 continue;
             }
             breaks = 0;
-            cutter.add(node, node < link_end, node < bold_end);
+            cutter.add(node, Style { link: node < link_end, bold: node < bold_end, italic: node < italic_end });
             continue;
         }
         match tag {
@@ -142,6 +149,7 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
                 if breaks > 1 { cutter.close() } else { cutter.line_break() }
             }
             Tag::A => link_end = link_end.max(document.end(node)),
+            Tag::I | Tag::Em => italic_end = italic_end.max(document.end(node)),
             Tag::B | Tag::Strong => bold_end = bold_end.max(document.end(node)),
             _ if tag.is_block() => {
                 cutter.close();
@@ -156,6 +164,14 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     blocks
 }
 
+/// How a piece of text looks.
+#[derive(Debug, Clone, Copy)]
+struct Style {
+    link: bool,
+    bold: bool,
+    italic: bool,
+}
+
 struct Cutter<'d, 's> {
     document: &'d Document<'s>,
     list: Vec<Block>,
@@ -164,7 +180,7 @@ struct Cutter<'d, 's> {
 }
 
 impl Cutter<'_, '_> {
-    fn add(&mut self, node: NodeId, in_link: bool, bold: bool) {
+    fn add(&mut self, node: NodeId, style: Style) {
         let raw = self.document.raw_text(node);
         let blank = raw.bytes().all(|b| b.is_ascii_whitespace());
         if blank && self.open.is_none() {
@@ -183,7 +199,9 @@ impl Cutter<'_, '_> {
                 link_size: 0,
                 roles: Roles::NONE,
                 bold: true,
+                italic: true,
                 in_card: false,
+                to_itself: false,
             }
         });
         let before = block.text.len();
@@ -196,11 +214,12 @@ impl Cutter<'_, '_> {
         }
         let added = text::size(&block.text[before..]);
         block.size += added;
-        if in_link {
+        if style.link {
             block.link_size += added;
         }
-        if !bold && added > 1 {
-            block.bold = false;
+        if added > 1 {
+            block.bold &= style.bold;
+            block.italic &= style.italic;
         }
         block.last = node;
     }

@@ -19,7 +19,7 @@ pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, top_level_domain: Opt
         && !looks_like_utf16(bytes)
         && !text.is_ascii()
     {
-        return (text.to_owned(), "UTF-8");
+        return (undo_double_encoding(text).unwrap_or_else(|| text.to_owned()), "UTF-8");
     }
     let named = declared
         .and_then(|label| Encoding::for_label(label.trim().trim_matches('"').as_bytes()))
@@ -78,6 +78,15 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
+/// UTF-8 that was taken for Latin-1 and encoded again: every character is below
+/// 256, and together they are UTF-8.
+fn undo_double_encoding(text: &str) -> Option<String> {
+    // Encoded twice, a quotation mark or a dash starts with these.
+    memchr::memmem::find(text.as_bytes(), "\u{e2}\u{80}".as_bytes())?;
+    let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+    String::from_utf8(bytes?).ok()
+}
+
 /// Half of the first bytes are zero, on one side.
 fn looks_like_utf16(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(64) & !1];
@@ -88,4 +97,30 @@ fn looks_like_utf16(bytes: &[u8]) -> bool {
     let (even, odd) = (zeros(0), zeros(1));
     let most = head.len() / 2 * 9 / 10;
     (even >= most && odd == 0) || (odd >= most && even == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    #[test]
+    fn charsets_are_found_declared_or_not() {
+        let utf16: Vec<u8> = "<p>Grüße aus Köln</p>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let twice: String = "<p>it’s</p>".bytes().map(char::from).collect();
+        let (japanese, _, _) = encoding_rs::SHIFT_JIS.encode("<meta charset=shift_jis><p>日本語のページです</p>");
+        let (russian, _, _) = encoding_rs::WINDOWS_1251.encode("<p>Это обычная страница на русском языке, и её кодировка нигде не указана.</p>");
+        for (name, bytes, declared, part) in [
+            ("utf-8 declared as latin-1", "<p>Grüße</p>".as_bytes(), Some("iso-8859-1"), "Grüße"),
+            ("latin-1 declared", b"<p>Gr\xfc\xdfe</p>", Some("iso-8859-1"), "Grüße"),
+            ("latin-1 declared as utf-8", b"<p>Gr\xfc\xdfe aus K\xf6ln und viel mehr</p>", Some("utf-8"), "Gr"),
+            ("utf-16 without a mark", &utf16, None, "Grüße"),
+            ("encoded twice", twice.as_bytes(), None, "it’s"),
+            ("a meta tag", &japanese, None, "日本語"),
+            ("nothing at all", &russian, None, "обычная"),
+            ("a charset that does not exist", b"<p>plain</p>", Some("klingon"), "plain"),
+        ] {
+            let (text, _) = decode(bytes, declared, None);
+            assert!(text.contains(part), "{name}: {text}");
+        }
+    }
 }

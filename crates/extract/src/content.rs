@@ -1,8 +1,10 @@
 //! Which blocks are the article: finds the element that holds it and judges
 //! every block inside. Says why for each; never changes a text.
 
+mod clutter;
 mod container;
 mod headings;
+mod notices;
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,6 +22,8 @@ pub(crate) enum Verdict {
     Elsewhere,
     Role,
     Links,
+    /// In a list of links, a box with a form, a row of teasers.
+    Clutter,
     /// One of several blocks that are one link: a teaser.
     Card,
     Title,
@@ -28,6 +32,8 @@ pub(crate) enum Verdict {
     Preamble,
     Tail,
     Repeated,
+    /// A disclaimer, a disclosure, a copyright line.
+    Notice,
 }
 
 /// The blocks of the article.
@@ -41,21 +47,42 @@ pub(crate) struct Content {
 #[derive(Debug, Default)]
 pub(crate) struct Witnesses {
     pub(crate) titles: Vec<String>,
+    pub(crate) authors: Vec<String>,
 }
 
+/// Finds the article. If what claims to stand beside it is nearly all there is,
+/// the claims are not believed and the search starts again without them.
 pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses) -> Content {
-    let container = container::choose(document, blocks);
+    let first = find_without(document, blocks, witnesses, Roles::NONE);
+    let size = first.size(blocks);
+    if size >= ENOUGH {
+        return first;
+    }
+    let second = find_without(document, blocks, witnesses, Roles::DOUBTFUL);
+    if second.size(blocks) > size * 3 { second } else { first }
+}
+
+/// Less text than this makes us look twice.
+const ENOUGH: usize = 400;
+
+fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses, ignored: Roles) -> Content {
+    let (container, wider) = container::choose(document, blocks, ignored);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
+    let clutter = clutter::find(document, blocks, container, range.clone());
     for index in range.clone() {
         let block = &blocks.list[index];
-        let inside = blocks.roles_below(document, container, block);
-        verdicts[index] = if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5 {
+        let inside = blocks.roles_below(document, container, block).without(ignored);
+        verdicts[index] = if clutter[index - range.start] {
+            Verdict::Clutter
+        } else if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5 {
             Verdict::Role
         } else if block.in_card {
             Verdict::Card
-        } else if is_only_links(block) {
+        } else if is_only_links(block) && !is_introduced(&blocks.list[range.start..index], &verdicts[range.start..index], block) {
             Verdict::Links
+        } else if notices::is_notice(&block.text) {
+            Verdict::Notice
         } else {
             Verdict::Kept
         };
@@ -64,15 +91,38 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witness
     judge.drop_repeated();
     judge.drop_preamble(witnesses);
     judge.drop_asides();
-    judge.drop_tail();
+    judge.drop_tail(witnesses);
     judge.drop_loose_headings();
+    judge.keep_lead(wider);
     Content { container, verdicts: judge.verdicts }
+}
+
+impl Content {
+    fn size(&self, blocks: &Blocks) -> usize {
+        let kept = self.verdicts.iter().zip(&blocks.list).filter(|(verdict, _)| **verdict == Verdict::Kept);
+        kept.map(|(_, block)| block.size).sum()
+    }
 }
 
 fn is_only_links(block: &Block) -> bool {
     match block.kind {
         Kind::Heading(_) => false,
         _ => block.link_density() > 0.8 && block.size < 300,
+    }
+}
+
+/// A link that the text leads to: in a table, under a heading or a line that
+/// ends in a colon, or a whole sentence.
+fn is_introduced(before: &[Block], verdicts: &[Verdict], block: &Block) -> bool {
+    let Some(last) = before.iter().zip(verdicts).rev().find(|(earlier, _)| earlier.node != block.node && earlier.kind != Kind::Item || block.kind != Kind::Item) else {
+        return false;
+    };
+    let (last, verdict) = last;
+    match block.kind {
+        Kind::Cell => true,
+        Kind::Item => *verdict == Verdict::Kept && (last.text.ends_with(':') || matches!(last.kind, Kind::Heading(_)) && aside(&last.text).is_none()),
+        Kind::Paragraph => block.size >= 40 && ends_a_sentence(&block.text) || *verdict == Verdict::Kept && last.text.ends_with(':'),
+        _ => false,
     }
 }
 
@@ -197,19 +247,37 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// Short lines after the last paragraph.
-    fn drop_tail(&mut self) {
+    /// Short lines after the last paragraph, and what is said about the author there.
+    fn drop_tail(&mut self, witnesses: &Witnesses) {
         let mut tail = Vec::new();
+        let mut paragraphs = 0;
         for index in self.kept().rev() {
             let block = &self.blocks.list[index];
             match block.kind {
-                Kind::Bare | Kind::Paragraph if !ends_a_sentence(&block.text) && block.size < 80 => tail.push(index),
                 Kind::Heading(_) => {}
+                Kind::Bare | Kind::Paragraph if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 => tail.push(index),
+                Kind::Bare | Kind::Paragraph if paragraphs < 3 && (starts_with_author(&block.text, witnesses) || paragraphs == 0 && block.italic && block.size < 500) => tail.push(index),
+                Kind::Bare | Kind::Paragraph if paragraphs < 3 => paragraphs += 1,
                 _ => break,
             }
         }
         for index in tail {
             self.verdicts[index] = Verdict::Tail;
+        }
+    }
+
+    /// Paragraphs between the headline and an article that was narrowed too far.
+    fn keep_lead(&mut self, wider: NodeId) {
+        let start = self.range.start;
+        let from = self.blocks.within(self.document, wider).start;
+        let Some(title) = (from..start).rev().find(|index| self.blocks.list[*index].kind == Kind::Heading(1)) else {
+            return;
+        };
+        for index in title + 1..start {
+            let block = &self.blocks.list[index];
+            if is_paragraph(block) && ends_a_sentence(&block.text) && !block.in_card && !self.blocks.roles_below(self.document, wider, block).has(Roles::OUTSIDE | Roles::HEADER) {
+                self.verdicts[index] = Verdict::Kept;
+            }
         }
     }
 
@@ -227,6 +295,14 @@ impl Judge<'_, '_> {
             }
         }
     }
+}
+
+/// "Jane Doe is a reporter at …": the name, then more than the name.
+fn starts_with_author(text: &str, witnesses: &Witnesses) -> bool {
+    witnesses.authors.iter().any(|author| {
+        let known = author.split_whitespace().count() > 1;
+        known && text.strip_prefix(author.as_str()).is_some_and(|rest| rest.len() > 20)
+    })
 }
 
 fn same_words(a: &str, b: &str) -> bool {

@@ -12,8 +12,8 @@ const BODY_SHARE: f32 = 0.75;
 const INNER_SHARE: f32 = 0.97;
 
 /// What a block says for (or against) the elements around it.
-fn weight(block: &Block) -> f32 {
-    if block.roles.has(Roles::OUTSIDE) {
+fn weight(block: &Block, ignored: Roles) -> f32 {
+    if block.roles.without(ignored).has(Roles::OUTSIDE) {
         return 0.0;
     }
     let size = block.size as f32;
@@ -27,12 +27,12 @@ fn weight(block: &Block) -> f32 {
     }
 }
 
-/// The element that holds the article.
-pub(super) fn choose(document: &Document<'_>, blocks: &Blocks) -> NodeId {
+/// The element that holds the article, and the one before it was narrowed.
+pub(super) fn choose(document: &Document<'_>, blocks: &Blocks, ignored: Roles) -> (NodeId, NodeId) {
     let mut sums = vec![0.0_f32; document.len()];
     let mut gains = vec![0.0_f32; document.len()];
     for block in &blocks.list {
-        let weight = weight(block);
+        let weight = weight(block, ignored);
         sums[block.first] += weight;
         gains[block.first] += weight.max(0.0);
     }
@@ -47,7 +47,7 @@ pub(super) fn choose(document: &Document<'_>, blocks: &Blocks) -> NodeId {
             best = node;
         }
     }
-    narrow(document, blocks, &gains, best)
+    (narrow(document, blocks, &gains, best), best)
 }
 
 fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
