@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 
-use tidings_extract::Page;
+use tidings_extract::{Options, Page, extract};
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
@@ -26,30 +26,34 @@ fn main() {
         pages.push((id, html));
     }
     let now = "2026-11-15T00:00:00Z".parse().unwrap();
-    let run = |id: &String, html: &[u8], explain| tidings_extract::extract(&Page { html, url: &urls[id], charset: None, now }, explain);
-    if args.len() > 3 {
+    let explain = args.len() > 3;
+    let options = Options { explain, ..Options::default() };
+    let run = |id: &String, html: &[u8]| extract(&Page { html, url: &urls[id], charset: None, selectors: None, feed: None, now }, &options);
+    if explain {
         for (id, html) in &pages {
             if *id == args[3] || args[3] == "all" {
                 println!("=== {id}");
-                let article = run(id, html, true);
-                println!("meta\t{:?} {:?} {:?} {:?} {}", article.title, article.authors, article.published, article.modified, article.candidates);
-                for (note, text) in article.notes {
-                    let note = note.split_whitespace().collect::<Vec<_>>().join(" ");
-                    println!("{note}\t{text}", text = text.replace('\n', "\\n"));
+                let article = run(id, html);
+                println!("meta\t{:?} {:?} {:?} {:?} {:?} {:?} {:?}", article.title, article.authors, article.published, article.modified, article.page_type, article.flags, article.language);
+                for (i, note) in article.blocks.iter().enumerate() {
+                    let why = note.why.replace(", size", " size").replace(", links", " ld").replace(" to itself", "").replace(", roles", "");
+                    let mark = if note.why.contains("to itself") { "#" } else { "" };
+                    println!("{i} {}{mark} {why} {}\t{}", note.verdict, note.path.replace('[', "@@").replace(']', ""), note.text.replace('\n', "\\n"));
                 }
             }
         }
         return;
     }
-    let start = std::time::Instant::now();
-    let articles: Vec<_> = pages.iter().map(|(id, html)| run(id, html, false)).collect();
+    let start = cpu_time::ThreadTime::now();
+    let articles: Vec<_> = pages.iter().map(|(id, html)| run(id, html)).collect();
     let took = start.elapsed();
     println!("{} pages, {:.0} pages/s", pages.len(), pages.len() as f64 / took.as_secs_f64());
     let mut out = std::fs::File::create(&args[2]).unwrap();
     for ((id, _), article) in pages.iter().zip(articles) {
         let row = serde_json::json!({
             "id": id, "text": article.text, "title": article.title.map(|t| t.value), "author": article.authors.map(|a| a.value.join(", ")),
-            "published": article.published.map(|p| p.value.to_string()),
+            "published": article.published.map(|p| p.value.to_string()), "page_type": article.page_type.as_str(), "method": article.method.as_str(),
+            "flags": article.flags, "language": article.language.map(|l| l.value), "confidence": article.confidence,
         });
         writeln!(out, "{row}").unwrap();
     }

@@ -32,6 +32,8 @@ pub(crate) enum Verdict {
     Preamble,
     Tail,
     Repeated,
+    /// A selector of the source takes it out.
+    Removed,
     /// A disclaimer, a disclosure, a copyright line.
     Notice,
 }
@@ -95,6 +97,22 @@ fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses,
     judge.drop_loose_headings();
     judge.keep_lead(wider);
     Content { container, verdicts: judge.verdicts }
+}
+
+/// Everything inside an element that somebody chose, but for scripts and forms.
+pub(crate) fn inside(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Content {
+    let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
+    for index in blocks.within(document, container) {
+        let hidden = blocks.roles_below(document, container, &blocks.list[index]).has(Roles::FORM | Roles::HIDDEN);
+        verdicts[index] = if hidden { Verdict::Role } else { Verdict::Kept };
+    }
+    Content { container, verdicts }
+}
+
+/// Everything that is not plainly something else: what is left to do without CPU time.
+pub(crate) fn everything(blocks: &Blocks) -> Content {
+    let judge = |block: &Block| if block.roles.has(Roles::OUTSIDE) || is_only_links(block) { Verdict::Role } else { Verdict::Kept };
+    Content { container: 0, verdicts: blocks.list.iter().map(judge).collect() }
 }
 
 impl Content {

@@ -7,6 +7,6 @@ mod tag;
 mod tree;
 
 pub(crate) use entities::decode_into;
-pub(crate) use parser::{Limits, parse};
+pub(crate) use parser::{ParserLimits, parse};
 pub(crate) use tag::Tag;
 pub(crate) use tree::{Document, NodeId};

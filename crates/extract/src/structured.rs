@@ -6,6 +6,6 @@ mod json_repair;
 mod meta;
 mod microdata;
 
-pub use json_ld::JsonLd;
+pub(crate) use json_ld::{JsonLd, article_rank};
 pub(crate) use meta::Meta;
 pub(crate) use microdata::Microdata;

@@ -50,3 +50,20 @@ pub(crate) fn is_dense(c: char) -> bool {
 pub(crate) fn letters(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
+
+/// Words; in scripts without spaces two characters count as one.
+pub(crate) fn word_count(text: &str) -> usize {
+    let (mut words, mut dense, mut open) = (0, 0, false);
+    for c in text.chars() {
+        if is_dense(c) {
+            dense += 1;
+            open = false;
+        } else if c.is_alphanumeric() {
+            words += usize::from(!open);
+            open = true;
+        } else if c.is_whitespace() {
+            open = false;
+        }
+    }
+    words + dense / 2
+}

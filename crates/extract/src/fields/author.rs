@@ -147,7 +147,7 @@ fn after_by(text: &str) -> Option<String> {
 }
 
 /// The names in one line.
-fn split(raw: &str) -> Vec<String> {
+pub(crate) fn split(raw: &str) -> Vec<String> {
     let mut text = raw.trim();
     if text.contains("://") || text.starts_with("www.") || text.contains('@') && !text.contains(' ') {
         return Vec::new();

@@ -10,25 +10,26 @@ use super::tree::{Attr, Document, Node};
 
 /// What a page may cost. Beyond a cap the rest is left out, never an error.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct ParserLimits {
     pub(crate) depth: usize,
     pub(crate) attributes: usize,
     pub(crate) texts: usize,
-    pub(crate) elements: usize,
+    /// Elements and texts together.
+    pub(crate) nodes: usize,
     /// Bytes of one run of characters.
     pub(crate) text_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ParserLimits {
     fn default() -> Self {
-        Self { depth: 512, attributes: 256, texts: 50_000, elements: 150_000, text_bytes: 1 << 20 }
+        Self { depth: 512, attributes: 256, texts: 50_000, nodes: 200_000, text_bytes: 1 << 20 }
     }
 }
 
 /// Parses a page. `keep_going` is asked now and then; once it says no, the rest is left out.
 pub(crate) fn parse<'a>(
     source: &'a str,
-    limits: &Limits,
+    limits: &ParserLimits,
     keep_going: &dyn Fn() -> bool,
 ) -> Document<'a> {
     let mut parser = Parser {
@@ -58,7 +59,7 @@ pub(crate) fn parse<'a>(
 struct Parser<'a> {
     source: &'a str,
     bytes: &'a [u8],
-    limits: Limits,
+    limits: ParserLimits,
     document: Document<'a>,
     /// The open elements, root first.
     open: Vec<(Tag, u32)>,
@@ -84,7 +85,7 @@ impl Parser<'_> {
             }
             tags += 1;
             if (tags & 0xfff == 0 && !keep_going())
-                || self.document.nodes.len() >= self.limits.elements
+                || self.document.nodes.len() >= self.limits.nodes
             {
                 self.document.truncated = true;
                 return;

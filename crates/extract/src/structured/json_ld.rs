@@ -15,7 +15,7 @@ const UNFOLD: usize = 8;
 
 /// All that a page says in JSON-LD.
 #[derive(Debug, Clone, Default)]
-pub struct JsonLd {
+pub(crate) struct JsonLd {
     objects: Vec<Map<String, Value>>,
     article: Option<usize>,
     page: Option<usize>,
@@ -84,7 +84,7 @@ impl JsonLd {
     }
 
     /// The object that describes the article.
-    pub fn article(&self) -> Option<&Map<String, Value>> {
+    pub(crate) fn article(&self) -> Option<&Map<String, Value>> {
         self.article.map(|index| &self.objects[index])
     }
 
@@ -167,11 +167,6 @@ impl JsonLd {
             }
             _ => None,
         }
-    }
-
-    /// Whether there is any JSON-LD.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
     }
 }
 
