@@ -82,7 +82,8 @@ fn read(corpus: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
 
 fn tidings(page: &Page) -> Value {
     let now = jiff::Timestamp::now();
-    let article = tidings_extract::extract(&tidings_extract::Page { html: page.html.as_bytes(), url: &page.url, charset: Some("utf-8"), now }, false);
+    let input = tidings_extract::Page { html: page.html.as_bytes(), url: &page.url, charset: Some("utf-8"), selectors: None, feed: None, now };
+    let article = tidings_extract::extract(&input, &tidings_extract::Options::default());
     json!({
         "id": page.id, "text": article.text, "title": article.title.map(|title| title.value),
         "author": article.authors.map(|authors| authors.value.join(", ")),

@@ -49,8 +49,7 @@ pub(crate) fn parse<'a>(
         unended: Vec::new(),
         unended_comment: false,
     };
-    parser.push(Tag::Html, 0, (0, 0));
-    parser.document.nodes[0].tag = Tag::Other;
+    parser.push(Tag::Other, 0, (0, 0));
     parser.run(keep_going);
     parser.close_to(0);
     parser.document
