@@ -71,6 +71,7 @@ fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses,
     let (container, wider) = container::choose(document, blocks, ignored);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
+    let ignored = ignored | overclaimed(document, blocks, container, range.clone());
     let clutter = clutter::find(document, blocks, container, range.clone());
     for index in range.clone() {
         let block = &blocks.list[index];
@@ -98,6 +99,26 @@ fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses,
     judge.keep_lead(wider);
     Content { container, verdicts: judge.verdicts }
 }
+
+/// Claims that would take away too much of the prose to be true.
+fn overclaimed(document: &Document<'_>, blocks: &Blocks, container: NodeId, range: Range<usize>) -> Roles {
+    let mut total = 0;
+    let mut claimed = [0; Roles::DOUBTFUL_ONES.len()];
+    for block in blocks.list[range].iter().filter(|block| is_paragraph(block)) {
+        total += block.size;
+        let inside = blocks.roles_below(document, container, block);
+        for (role, sum) in Roles::DOUBTFUL_ONES.iter().zip(&mut claimed) {
+            if inside.has(*role) {
+                *sum += block.size;
+            }
+        }
+    }
+    let too_much = Roles::DOUBTFUL_ONES.iter().zip(claimed).filter(|(_, sum)| sum * 10 > total * OVERCLAIMED);
+    too_much.fold(Roles::NONE, |all, (role, _)| all | *role)
+}
+
+/// Tenths of the prose that a claim may take away.
+const OVERCLAIMED: usize = 3;
 
 /// Everything inside an element that somebody chose, but for scripts and forms.
 pub(crate) fn inside(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Content {

@@ -39,9 +39,17 @@ impl Roles {
     pub(crate) const OUTSIDE: Self = Self((1 << 20) - 1 - Self::HEADER.0 - Self::TOC.0);
 
     /// Claims that a layout often makes by mistake.
-    pub(crate) const DOUBTFUL: Self = Self(
-        Self::ASIDE.0 | Self::RELATED.0 | Self::PROMO.0 | Self::CONSENT.0 | Self::FORM.0 | Self::HIDDEN.0 | Self::BIO.0 | Self::BYLINE.0 | Self::TAGS.0 | Self::NOTES.0 | Self::SHARE.0 | Self::AD.0 | Self::CAPTION.0,
-    );
+    pub(crate) const DOUBTFUL_ONES: [Self; 13] = [
+        Self::ASIDE, Self::RELATED, Self::PROMO, Self::CONSENT, Self::FORM, Self::HIDDEN, Self::BIO, Self::BYLINE, Self::TAGS, Self::NOTES, Self::SHARE, Self::AD, Self::CAPTION,
+    ];
+    pub(crate) const DOUBTFUL: Self = {
+        let (mut all, mut index) = (0, 0);
+        while index < Self::DOUBTFUL_ONES.len() {
+            all |= Self::DOUBTFUL_ONES[index].0;
+            index += 1;
+        }
+        Self(all)
+    };
 
     pub(crate) fn has(self, any_of: Self) -> bool {
         self.0 & any_of.0 != 0

@@ -8,6 +8,8 @@ use crate::roles::Roles;
 
 /// A body that claims to be one may lose this share of the text around it.
 const BODY_SHARE: f32 = 0.75;
+/// The share of all text in bodies from which one of them is the whole.
+const WHOLE: f32 = 0.95;
 /// Any inner element must hold this share of the text to be preferred.
 const INNER_SHARE: f32 = 0.97;
 
@@ -51,11 +53,26 @@ pub(super) fn choose(document: &Document<'_>, blocks: &Blocks, ignored: Roles) -
 }
 
 fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
+    // An article in several parts: none of them is all of it.
+    let parts = |role: Roles| {
+        let (mut sum, mut end) = (0.0, 0);
+        for node in best + 1..document.end(best) {
+            if node >= end && blocks.own_roles[node].has(role) {
+                sum += gains[node];
+                end = document.end(node);
+            }
+        }
+        sum
+    };
+    let bodies = parts(Roles::BODY);
     let mut chosen = best;
     for node in best + 1..document.end(best) {
+        if !document.tag(node).is_block() {
+            continue;
+        }
         let own = blocks.own_roles[node];
-        let share = if own.has(Roles::BODY | Roles::ARTICLE) { BODY_SHARE } else { INNER_SHARE };
-        if document.tag(node).is_block() && gains[node] >= gains[best] * share {
+        let share = if own.has(Roles::BODY) && gains[node] >= bodies * WHOLE || own.has(Roles::ARTICLE) { BODY_SHARE } else { INNER_SHARE };
+        if gains[node] >= gains[best] * share {
             chosen = node;
         }
     }
