@@ -57,15 +57,19 @@ pub(crate) struct Witnesses {
 pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses) -> Content {
     let first = find_without(document, blocks, witnesses, Roles::NONE);
     let size = first.size(blocks);
-    if size >= ENOUGH {
+    let elsewhere = Roles::NAV | Roles::FOOTER | Roles::COMMENTS;
+    let prose: usize = blocks.list.iter().filter(|block| is_paragraph(block) && !block.roles.has(elsewhere)).map(|block| block.size).sum();
+    if size >= ENOUGH && size * LITTLE >= prose {
         return first;
     }
     let second = find_without(document, blocks, witnesses, Roles::DOUBTFUL);
     if second.size(blocks) > size * 3 { second } else { first }
 }
 
-/// Less text than this makes us look twice.
+/// Less text than this makes us look twice,
 const ENOUGH: usize = 400;
+/// and so does less than this part of all prose.
+const LITTLE: usize = 4;
 
 fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses, ignored: Roles) -> Content {
     let (container, wider) = container::choose(document, blocks, ignored);

@@ -49,7 +49,25 @@ pub(super) fn choose(document: &Document<'_>, blocks: &Blocks, ignored: Roles) -
             best = node;
         }
     }
+    let best = first_of_several(document, &gains, best);
     (narrow(document, blocks, &gains, best), best)
+}
+
+/// Pages that go on with the next article when the reader has finished: the
+/// first is meant. Each has a headline of the first level of its own.
+fn first_of_several(document: &Document<'_>, gains: &[f32], best: NodeId) -> NodeId {
+    let mut articles = Vec::new();
+    let mut node = best + 1;
+    while node < document.end(best) {
+        let has_headline = || (node..document.end(node)).any(|inner| document.tag(inner) == Tag::H1);
+        if document.tag(node) == Tag::Article && gains[node] >= gains[best] * 0.15 && has_headline() {
+            articles.push(node);
+            node = document.end(node);
+        } else {
+            node += 1;
+        }
+    }
+    if articles.len() > 1 { articles[0] } else { best }
 }
 
 fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
