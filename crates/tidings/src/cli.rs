@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Run(commands::run::RunArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
+    Extract(commands::extract::ExtractArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Sim(commands::sim::SimArgs),
     Url(commands::url::UrlArgs),

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod explain;
+pub(crate) mod extract;
 pub(crate) mod frontier;
 pub(crate) mod migrate_store;
 pub(crate) mod run;

@@ -40,6 +40,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(args) => commands::bench::run(&args, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Explain(args) => commands::explain::run(&args, &config, json),
+        Command::Extract(args) => commands::extract::run(&args),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
         Command::Run(args) => commands::run::run(&args, &config, json),
