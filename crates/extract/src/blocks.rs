@@ -47,7 +47,11 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) fn link_density(&self) -> f32 {
-        if self.size == 0 { 0.0 } else { self.link_size as f32 / self.size as f32 }
+        if self.size == 0 {
+            0.0
+        } else {
+            self.link_size as f32 / self.size as f32
+        }
     }
 }
 
@@ -70,7 +74,12 @@ impl Blocks {
 
     /// The roles of what stands around a block inside `container`. What a word
     /// or a link in it claims says nothing about the whole.
-    pub(crate) fn roles_below(&self, document: &Document<'_>, container: NodeId, block: &Block) -> Roles {
+    pub(crate) fn roles_below(
+        &self,
+        document: &Document<'_>,
+        container: NodeId,
+        block: &Block,
+    ) -> Roles {
         let mut roles = Roles::NONE;
         for id in document.ancestors(block.first) {
             if id == container {
@@ -108,12 +117,19 @@ impl Blocks {
         }
         for block in &mut self.list {
             if block.link_size > 0 {
-                let link = document.ancestors(block.first).find(|id| document.tag(*id) == Tag::A);
+                let link = document
+                    .ancestors(block.first)
+                    .find(|id| document.tag(*id) == Tag::A);
                 block.in_card = link.is_some_and(|link| link < block.node);
-                let link = link.or_else(|| (block.node..=block.last).find(|id| document.tag(*id) == Tag::A));
-                block.to_itself = link.and_then(|link| document.raw_attr(link, "href")).is_some_and(|href| href.starts_with('#') && href.len() > 1);
+                let link = link
+                    .or_else(|| (block.node..=block.last).find(|id| document.tag(*id) == Tag::A));
+                block.to_itself = link
+                    .and_then(|link| document.raw_attr(link, "href"))
+                    .is_some_and(|href| href.starts_with('#') && href.len() > 1);
             }
-            let around = document.ancestors(block.first).find(|id| block.last < document.end(*id));
+            let around = document
+                .ancestors(block.first)
+                .find(|id| block.last < document.end(*id));
             block.roles = all[around.unwrap_or(0)];
         }
     }
@@ -121,7 +137,12 @@ impl Blocks {
 
 /// Cuts a page into blocks.
 pub(crate) fn cut(document: &Document<'_>) -> Blocks {
-    let mut cutter = Cutter { document, list: Vec::new(), open: None, decoded: String::new() };
+    let mut cutter = Cutter {
+        document,
+        list: Vec::new(),
+        open: None,
+        decoded: String::new(),
+    };
     // Where inline content of the current block ends: leaving it is a break.
     let mut block_ends: Vec<NodeId> = Vec::new();
     let mut link_end = 0;
@@ -140,13 +161,24 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
                 continue;
             }
             breaks = 0;
-            cutter.add(node, Style { link: node < link_end, bold: node < bold_end, italic: node < italic_end });
+            cutter.add(
+                node,
+                Style {
+                    link: node < link_end,
+                    bold: node < bold_end,
+                    italic: node < italic_end,
+                },
+            );
             continue;
         }
         match tag {
             Tag::Br => {
                 breaks += 1;
-                if breaks > 1 { cutter.close() } else { cutter.line_break() }
+                if breaks > 1 {
+                    cutter.close()
+                } else {
+                    cutter.line_break()
+                }
             }
             Tag::A => link_end = link_end.max(document.end(node)),
             Tag::I | Tag::Em => italic_end = italic_end.max(document.end(node)),
@@ -159,7 +191,10 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
         }
     }
     cutter.close();
-    let mut blocks = Blocks { list: cutter.list, own_roles: Vec::new() };
+    let mut blocks = Blocks {
+        list: cutter.list,
+        own_roles: Vec::new(),
+    };
     blocks.assign_roles(document);
     blocks
 }
@@ -188,7 +223,10 @@ impl Cutter<'_, '_> {
         }
         let document = self.document;
         let block = self.open.get_or_insert_with(|| {
-            let around = document.ancestors(node).find(|id| document.tag(*id).is_block()).unwrap_or(0);
+            let around = document
+                .ancestors(node)
+                .find(|id| document.tag(*id).is_block())
+                .unwrap_or(0);
             Block {
                 node: around,
                 first: node,

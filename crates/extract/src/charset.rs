@@ -2,7 +2,7 @@
 //! Never fails: what can't be decoded becomes U+FFFD.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, X_USER_DEFINED, WINDOWS_1252};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 /// How much of the page is searched for `<meta charset>`.
 const PRESCAN_BYTES: usize = 4096;
@@ -10,7 +10,11 @@ const PRESCAN_BYTES: usize = 4096;
 const DETECT_BYTES: usize = 64 * 1024;
 
 /// Decodes a page. `declared` is the charset of the Content-Type header.
-pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, top_level_domain: Option<&str>) -> (String, &'static str) {
+pub(crate) fn decode(
+    bytes: &[u8],
+    declared: Option<&str>,
+    top_level_domain: Option<&str>,
+) -> (String, &'static str) {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return finish(encoding, &bytes[mark..]);
     }
@@ -19,13 +23,20 @@ pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, top_level_domain: Opt
         && !looks_like_utf16(bytes)
         && !text.is_ascii()
     {
-        return (undo_double_encoding(text).unwrap_or_else(|| text.to_owned()), "UTF-8");
+        return (
+            undo_double_encoding(text).unwrap_or_else(|| text.to_owned()),
+            "UTF-8",
+        );
     }
     let named = declared
         .and_then(|label| Encoding::for_label(label.trim().trim_matches('"').as_bytes()))
         .or_else(|| prescan(bytes));
     if let Some(encoding) = named {
-        let encoding = if encoding == X_USER_DEFINED { WINDOWS_1252 } else { encoding };
+        let encoding = if encoding == X_USER_DEFINED {
+            WINDOWS_1252
+        } else {
+            encoding
+        };
         let (text, used, malformed) = encoding.decode(bytes);
         let believable = !(malformed && (encoding == UTF_8 || encoding.is_single_byte()))
             || text.matches('\u{fffd}').count() * 50 < text.len().max(1);
@@ -38,8 +49,12 @@ pub(crate) fn decode(bytes: &[u8], declared: Option<&str>, top_level_domain: Opt
         return finish(encoding, bytes);
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(&bytes[..bytes.len().min(DETECT_BYTES)], bytes.len() <= DETECT_BYTES);
-    let tld = top_level_domain.filter(|tld| tld.is_ascii() && !tld.bytes().any(|b| b.is_ascii_uppercase()));
+    detector.feed(
+        &bytes[..bytes.len().min(DETECT_BYTES)],
+        bytes.len() <= DETECT_BYTES,
+    );
+    let tld = top_level_domain
+        .filter(|tld| tld.is_ascii() && !tld.bytes().any(|b| b.is_ascii_uppercase()));
     let guess = detector.guess(tld.map(str::as_bytes), Utf8Detection::Allow);
     finish(guess, bytes)
 }
@@ -61,7 +76,10 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
             let value = tag[charset + 7..].trim_ascii_start();
             if let Some(value) = value.strip_prefix(b"=") {
                 let value = value.trim_ascii_start();
-                let value = value.strip_prefix(b"\"").or(value.strip_prefix(b"'")).unwrap_or(value);
+                let value = value
+                    .strip_prefix(b"\"")
+                    .or(value.strip_prefix(b"'"))
+                    .unwrap_or(value);
                 let stop = value
                     .iter()
                     .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b':')))
@@ -83,7 +101,10 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
 fn undo_double_encoding(text: &str) -> Option<String> {
     // Encoded twice, a quotation mark or a dash starts with these.
     memchr::memmem::find(text.as_bytes(), "\u{e2}\u{80}".as_bytes())?;
-    let bytes: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+    let bytes: Option<Vec<u8>> = text
+        .chars()
+        .map(|c| u8::try_from(u32::from(c)).ok())
+        .collect();
     String::from_utf8(bytes?).ok()
 }
 
@@ -93,7 +114,13 @@ fn looks_like_utf16(bytes: &[u8]) -> bool {
     if head.len() < 8 {
         return false;
     }
-    let zeros = |offset: usize| head.iter().skip(offset).step_by(2).filter(|b| **b == 0).count();
+    let zeros = |offset: usize| {
+        head.iter()
+            .skip(offset)
+            .step_by(2)
+            .filter(|b| **b == 0)
+            .count()
+    };
     let (even, odd) = (zeros(0), zeros(1));
     let most = head.len() / 2 * 9 / 10;
     (even >= most && odd == 0) || (odd >= most && even == 0)
@@ -105,19 +132,45 @@ mod tests {
 
     #[test]
     fn charsets_are_found_declared_or_not() {
-        let utf16: Vec<u8> = "<p>Grüße aus Köln</p>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let utf16: Vec<u8> = "<p>Grüße aus Köln</p>"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
         let twice: String = "<p>it’s</p>".bytes().map(char::from).collect();
-        let (japanese, _, _) = encoding_rs::SHIFT_JIS.encode("<meta charset=shift_jis><p>日本語のページです</p>");
-        let (russian, _, _) = encoding_rs::WINDOWS_1251.encode("<p>Это обычная страница на русском языке, и её кодировка нигде не указана.</p>");
+        let (japanese, _, _) =
+            encoding_rs::SHIFT_JIS.encode("<meta charset=shift_jis><p>日本語のページです</p>");
+        let (russian, _, _) = encoding_rs::WINDOWS_1251.encode(
+            "<p>Это обычная страница на русском языке, и её кодировка нигде не указана.</p>",
+        );
         for (name, bytes, declared, part) in [
-            ("utf-8 declared as latin-1", "<p>Grüße</p>".as_bytes(), Some("iso-8859-1"), "Grüße"),
-            ("latin-1 declared", b"<p>Gr\xfc\xdfe</p>", Some("iso-8859-1"), "Grüße"),
-            ("latin-1 declared as utf-8", b"<p>Gr\xfc\xdfe aus K\xf6ln und viel mehr</p>", Some("utf-8"), "Gr"),
+            (
+                "utf-8 declared as latin-1",
+                "<p>Grüße</p>".as_bytes(),
+                Some("iso-8859-1"),
+                "Grüße",
+            ),
+            (
+                "latin-1 declared",
+                b"<p>Gr\xfc\xdfe</p>",
+                Some("iso-8859-1"),
+                "Grüße",
+            ),
+            (
+                "latin-1 declared as utf-8",
+                b"<p>Gr\xfc\xdfe aus K\xf6ln und viel mehr</p>",
+                Some("utf-8"),
+                "Gr",
+            ),
             ("utf-16 without a mark", &utf16, None, "Grüße"),
             ("encoded twice", twice.as_bytes(), None, "it’s"),
             ("a meta tag", &japanese, None, "日本語"),
             ("nothing at all", &russian, None, "обычная"),
-            ("a charset that does not exist", b"<p>plain</p>", Some("klingon"), "plain"),
+            (
+                "a charset that does not exist",
+                b"<p>plain</p>",
+                Some("klingon"),
+                "plain",
+            ),
         ] {
             let (text, _) = decode(bytes, declared, None);
             assert!(text.contains(part), "{name}: {text}");

@@ -58,12 +58,21 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witness
     let first = find_without(document, blocks, witnesses, Roles::NONE);
     let size = first.size(blocks);
     let elsewhere = Roles::NAV | Roles::FOOTER | Roles::COMMENTS;
-    let prose: usize = blocks.list.iter().filter(|block| is_paragraph(block) && !block.roles.has(elsewhere)).map(|block| block.size).sum();
+    let prose: usize = blocks
+        .list
+        .iter()
+        .filter(|block| is_paragraph(block) && !block.roles.has(elsewhere))
+        .map(|block| block.size)
+        .sum();
     if size >= ENOUGH && size * LITTLE >= prose {
         return first;
     }
     let second = find_without(document, blocks, witnesses, Roles::DOUBTFUL);
-    if second.size(blocks) > size * 3 { second } else { first }
+    if second.size(blocks) > size * 3 {
+        second
+    } else {
+        first
+    }
 }
 
 /// Less text than this makes us look twice,
@@ -71,7 +80,12 @@ const ENOUGH: usize = 400;
 /// and so does less than this part of all prose.
 const LITTLE: usize = 4;
 
-fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses, ignored: Roles) -> Content {
+fn find_without(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    witnesses: &Witnesses,
+    ignored: Roles,
+) -> Content {
     let (container, wider) = container::choose(document, blocks, ignored);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
@@ -79,14 +93,23 @@ fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses,
     let clutter = clutter::find(document, blocks, container, range.clone());
     for index in range.clone() {
         let block = &blocks.list[index];
-        let inside = blocks.roles_below(document, container, block).without(ignored);
+        let inside = blocks
+            .roles_below(document, container, block)
+            .without(ignored);
         verdicts[index] = if clutter[index - range.start] {
             Verdict::Clutter
-        } else if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5 {
+        } else if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5
+        {
             Verdict::Role
         } else if block.in_card {
             Verdict::Card
-        } else if is_only_links(block) && !is_introduced(&blocks.list[range.start..index], &verdicts[range.start..index], block) {
+        } else if is_only_links(block)
+            && !is_introduced(
+                &blocks.list[range.start..index],
+                &verdicts[range.start..index],
+                block,
+            )
+        {
             Verdict::Links
         } else if notices::is_notice(&block.text) {
             Verdict::Notice
@@ -94,21 +117,38 @@ fn find_without(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses,
             Verdict::Kept
         };
     }
-    let mut judge = Judge { document, blocks, container, verdicts, range };
+    let mut judge = Judge {
+        document,
+        blocks,
+        container,
+        verdicts,
+        range,
+    };
     judge.drop_repeated();
     judge.drop_preamble(witnesses);
     judge.drop_asides();
     judge.drop_tail(witnesses);
     judge.drop_loose_headings();
     judge.keep_lead(wider);
-    Content { container, verdicts: judge.verdicts }
+    Content {
+        container,
+        verdicts: judge.verdicts,
+    }
 }
 
 /// Claims that would take away too much of the prose to be true.
-fn overclaimed(document: &Document<'_>, blocks: &Blocks, container: NodeId, range: Range<usize>) -> Roles {
+fn overclaimed(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    container: NodeId,
+    range: Range<usize>,
+) -> Roles {
     let mut total = 0;
     let mut claimed = [0; Roles::DOUBTFUL_ONES.len()];
-    for block in blocks.list[range].iter().filter(|block| is_paragraph(block)) {
+    for block in blocks.list[range]
+        .iter()
+        .filter(|block| is_paragraph(block))
+    {
         total += block.size;
         let inside = blocks.roles_below(document, container, block);
         for (role, sum) in Roles::DOUBTFUL_ONES.iter().zip(&mut claimed) {
@@ -117,7 +157,10 @@ fn overclaimed(document: &Document<'_>, blocks: &Blocks, container: NodeId, rang
             }
         }
     }
-    let too_much = Roles::DOUBTFUL_ONES.iter().zip(claimed).filter(|(_, sum)| sum * 10 > total * OVERCLAIMED);
+    let too_much = Roles::DOUBTFUL_ONES
+        .iter()
+        .zip(claimed)
+        .filter(|(_, sum)| sum * 10 > total * OVERCLAIMED);
     too_much.fold(Roles::NONE, |all, (role, _)| all | *role)
 }
 
@@ -128,21 +171,39 @@ const OVERCLAIMED: usize = 3;
 pub(crate) fn inside(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Content {
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     for index in blocks.within(document, container) {
-        let hidden = blocks.roles_below(document, container, &blocks.list[index]).has(Roles::FORM | Roles::HIDDEN);
+        let hidden = blocks
+            .roles_below(document, container, &blocks.list[index])
+            .has(Roles::FORM | Roles::HIDDEN);
         verdicts[index] = if hidden { Verdict::Role } else { Verdict::Kept };
     }
-    Content { container, verdicts }
+    Content {
+        container,
+        verdicts,
+    }
 }
 
 /// Everything that is not plainly something else: what is left to do without CPU time.
 pub(crate) fn everything(blocks: &Blocks) -> Content {
-    let judge = |block: &Block| if block.roles.has(Roles::OUTSIDE) || is_only_links(block) { Verdict::Role } else { Verdict::Kept };
-    Content { container: 0, verdicts: blocks.list.iter().map(judge).collect() }
+    let judge = |block: &Block| {
+        if block.roles.has(Roles::OUTSIDE) || is_only_links(block) {
+            Verdict::Role
+        } else {
+            Verdict::Kept
+        }
+    };
+    Content {
+        container: 0,
+        verdicts: blocks.list.iter().map(judge).collect(),
+    }
 }
 
 impl Content {
     fn size(&self, blocks: &Blocks) -> usize {
-        let kept = self.verdicts.iter().zip(&blocks.list).filter(|(verdict, _)| **verdict == Verdict::Kept);
+        let kept = self
+            .verdicts
+            .iter()
+            .zip(&blocks.list)
+            .filter(|(verdict, _)| **verdict == Verdict::Kept);
         kept.map(|(_, block)| block.size).sum()
     }
 }
@@ -157,14 +218,23 @@ fn is_only_links(block: &Block) -> bool {
 /// A link that the text leads to: in a table, under a heading or a line that
 /// ends in a colon, or a whole sentence.
 fn is_introduced(before: &[Block], verdicts: &[Verdict], block: &Block) -> bool {
-    let Some(last) = before.iter().zip(verdicts).rev().find(|(earlier, _)| earlier.node != block.node && earlier.kind != Kind::Item || block.kind != Kind::Item) else {
+    let Some(last) = before.iter().zip(verdicts).rev().find(|(earlier, _)| {
+        earlier.node != block.node && earlier.kind != Kind::Item || block.kind != Kind::Item
+    }) else {
         return false;
     };
     let (last, verdict) = last;
     match block.kind {
         Kind::Cell => true,
-        Kind::Item => *verdict == Verdict::Kept && (last.text.ends_with(':') || matches!(last.kind, Kind::Heading(_)) && aside(&last.text).is_none()),
-        Kind::Paragraph => block.size >= 40 && ends_a_sentence(&block.text) || *verdict == Verdict::Kept && last.text.ends_with(':'),
+        Kind::Item => {
+            *verdict == Verdict::Kept
+                && (last.text.ends_with(':')
+                    || matches!(last.kind, Kind::Heading(_)) && aside(&last.text).is_none())
+        }
+        Kind::Paragraph => {
+            block.size >= 40 && ends_a_sentence(&block.text)
+                || *verdict == Verdict::Kept && last.text.ends_with(':')
+        }
         _ => false,
     }
 }
@@ -189,7 +259,9 @@ struct Judge<'a, 's> {
 
 impl Judge<'_, '_> {
     fn kept(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
-        self.range.clone().filter(|index| self.verdicts[*index] == Verdict::Kept)
+        self.range
+            .clone()
+            .filter(|index| self.verdicts[*index] == Verdict::Kept)
     }
 
     /// The same text again: variants of a page for phones and desktops.
@@ -212,8 +284,15 @@ impl Judge<'_, '_> {
         for pair in repeated.windows(2) {
             // What is short goes with the long ones around it.
             let between = pair[0] + 1..pair[1];
-            if between.len() < 8 && between.clone().all(|index| self.blocks.list[index].size < 40) {
-                for index in between.filter(|index| self.verdicts[*index] == Verdict::Kept).collect::<Vec<_>>() {
+            if between.len() < 8
+                && between
+                    .clone()
+                    .all(|index| self.blocks.list[index].size < 40)
+            {
+                for index in between
+                    .filter(|index| self.verdicts[*index] == Verdict::Kept)
+                    .collect::<Vec<_>>()
+                {
                     self.verdicts[index] = Verdict::Repeated;
                 }
             }
@@ -224,9 +303,15 @@ impl Judge<'_, '_> {
     }
 
     fn drop_preamble(&mut self, witnesses: &Witnesses) {
-        let Some(first) = self.kept().find(|index| is_paragraph(&self.blocks.list[*index]) && {
-            let inside = self.blocks.roles_below(self.document, self.container, &self.blocks.list[*index]);
-            !inside.has(Roles::HEADER) || self.blocks.list[*index].size >= 200
+        let Some(first) = self.kept().find(|index| {
+            is_paragraph(&self.blocks.list[*index]) && {
+                let inside = self.blocks.roles_below(
+                    self.document,
+                    self.container,
+                    &self.blocks.list[*index],
+                );
+                !inside.has(Roles::HEADER) || self.blocks.list[*index].size >= 200
+            }
         }) else {
             return;
         };
@@ -235,12 +320,25 @@ impl Judge<'_, '_> {
                 continue;
             }
             let block = &self.blocks.list[index];
-            let inside = self.blocks.roles_below(self.document, self.container, block);
+            let inside = self
+                .blocks
+                .roles_below(self.document, self.container, block);
             self.verdicts[index] = match block.kind {
                 Kind::Heading(1) => Verdict::Title,
-                Kind::Heading(_) if witnesses.titles.iter().any(|title| same_words(&block.text, title)) => Verdict::Title,
+                Kind::Heading(_)
+                    if witnesses
+                        .titles
+                        .iter()
+                        .any(|title| same_words(&block.text, title)) =>
+                {
+                    Verdict::Title
+                }
                 _ if inside.has(Roles::HEADER) && block.size < 200 => Verdict::Preamble,
-                Kind::Bare | Kind::Paragraph if block.size < 80 && !ends_a_sentence(&block.text) => Verdict::Preamble,
+                Kind::Bare | Kind::Paragraph
+                    if block.size < 80 && !ends_a_sentence(&block.text) =>
+                {
+                    Verdict::Preamble
+                }
                 _ => continue,
             };
         }
@@ -298,8 +396,18 @@ impl Judge<'_, '_> {
             let block = &self.blocks.list[index];
             match block.kind {
                 Kind::Heading(_) => {}
-                Kind::Bare | Kind::Paragraph if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 => tail.push(index),
-                Kind::Bare | Kind::Paragraph if paragraphs < 3 && (starts_with_author(&block.text, witnesses) || paragraphs == 0 && block.italic && block.size < 500) => tail.push(index),
+                Kind::Bare | Kind::Paragraph
+                    if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 =>
+                {
+                    tail.push(index)
+                }
+                Kind::Bare | Kind::Paragraph
+                    if paragraphs < 3
+                        && (starts_with_author(&block.text, witnesses)
+                            || paragraphs == 0 && block.italic && block.size < 500) =>
+                {
+                    tail.push(index)
+                }
                 Kind::Bare | Kind::Paragraph if paragraphs < 3 => paragraphs += 1,
                 _ => break,
             }
@@ -313,12 +421,22 @@ impl Judge<'_, '_> {
     fn keep_lead(&mut self, wider: NodeId) {
         let start = self.range.start;
         let from = self.blocks.within(self.document, wider).start;
-        let Some(title) = (from..start).rev().find(|index| self.blocks.list[*index].kind == Kind::Heading(1)) else {
+        let Some(title) = (from..start)
+            .rev()
+            .find(|index| self.blocks.list[*index].kind == Kind::Heading(1))
+        else {
             return;
         };
         for index in title + 1..start {
             let block = &self.blocks.list[index];
-            if is_paragraph(block) && ends_a_sentence(&block.text) && !block.in_card && !self.blocks.roles_below(self.document, wider, block).has(Roles::OUTSIDE | Roles::HEADER) {
+            if is_paragraph(block)
+                && ends_a_sentence(&block.text)
+                && !block.in_card
+                && !self
+                    .blocks
+                    .roles_below(self.document, wider, block)
+                    .has(Roles::OUTSIDE | Roles::HEADER)
+            {
                 self.verdicts[index] = Verdict::Kept;
             }
         }
@@ -344,13 +462,19 @@ impl Judge<'_, '_> {
 fn starts_with_author(text: &str, witnesses: &Witnesses) -> bool {
     witnesses.authors.iter().any(|author| {
         let known = author.split_whitespace().count() > 1;
-        known && text.strip_prefix(author.as_str()).is_some_and(|rest| rest.len() > 20)
+        known
+            && text
+                .strip_prefix(author.as_str())
+                .is_some_and(|rest| rest.len() > 20)
     })
 }
 
 fn same_words(a: &str, b: &str) -> bool {
     let words = |text: &str| {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
     };
     words(a) == words(b)
 }

@@ -10,7 +10,10 @@ pub fn content_hash(text: &str) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut buffer = String::with_capacity(256);
     let mut any = false;
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         if any {
             buffer.push(' ');
         }
@@ -23,11 +26,14 @@ pub fn content_hash(text: &str) -> Option<String> {
     }
     hasher.update(buffer.as_bytes());
     any.then(|| {
-        hasher.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a String can't fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        hasher
+            .finalize()
+            .iter()
+            .fold(String::with_capacity(64), |mut hex, byte| {
+                // Writing to a String can't fail.
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
     })
 }
 

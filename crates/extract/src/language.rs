@@ -7,23 +7,57 @@ use crate::structured::{JsonLd, Meta};
 /// Shorter texts are guesses.
 const ENOUGH: usize = 200;
 
-pub(crate) fn find(meta: &Meta, json_ld: &JsonLd, text: &str, feed: Option<&str>) -> Option<Sourced<String>> {
+pub(crate) fn find(
+    meta: &Meta,
+    json_ld: &JsonLd,
+    text: &str,
+    feed: Option<&str>,
+) -> Option<Sourced<String>> {
     let declared = meta
         .lang
         .as_deref()
         .and_then(code)
         .map(|code| Sourced::new(code, Origin::Html))
-        .or_else(|| json_ld.text("inLanguage").as_deref().and_then(code).map(|code| Sourced::new(code, Origin::JsonLd)))
-        .or_else(|| meta.get("og:locale").and_then(code).map(|code| Sourced::new(code, Origin::OpenGraph)))
-        .or_else(|| meta.first(&["dc.language", "dcterms.language"]).and_then(code).map(|code| Sourced::new(code, Origin::DublinCore)))
-        .or_else(|| meta.first(&["content-language", "language"]).and_then(code).map(|code| Sourced::new(code, Origin::Meta)));
-    declared.or_else(|| detect(text).map(|code| Sourced::new(code, Origin::Text))).or_else(|| feed.and_then(code).map(|code| Sourced::new(code, Origin::Feed)))
+        .or_else(|| {
+            json_ld
+                .text("inLanguage")
+                .as_deref()
+                .and_then(code)
+                .map(|code| Sourced::new(code, Origin::JsonLd))
+        })
+        .or_else(|| {
+            meta.get("og:locale")
+                .and_then(code)
+                .map(|code| Sourced::new(code, Origin::OpenGraph))
+        })
+        .or_else(|| {
+            meta.first(&["dc.language", "dcterms.language"])
+                .and_then(code)
+                .map(|code| Sourced::new(code, Origin::DublinCore))
+        })
+        .or_else(|| {
+            meta.first(&["content-language", "language"])
+                .and_then(code)
+                .map(|code| Sourced::new(code, Origin::Meta))
+        });
+    declared
+        .or_else(|| detect(text).map(|code| Sourced::new(code, Origin::Text)))
+        .or_else(|| {
+            feed.and_then(code)
+                .map(|code| Sourced::new(code, Origin::Feed))
+        })
 }
 
 /// `de-AT`, `pt_BR`, `EN` to two or three letters.
 fn code(tag: &str) -> Option<String> {
-    let first = tag.trim().split(['-', '_', ',', ' ']).next()?.to_ascii_lowercase();
-    let is_code = (2..=3).contains(&first.len()) && first.bytes().all(|b| b.is_ascii_lowercase()) && !matches!(first.as_str(), "und" | "mul" | "xx");
+    let first = tag
+        .trim()
+        .split(['-', '_', ',', ' '])
+        .next()?
+        .to_ascii_lowercase();
+    let is_code = (2..=3).contains(&first.len())
+        && first.bytes().all(|b| b.is_ascii_lowercase())
+        && !matches!(first.as_str(), "und" | "mul" | "xx");
     is_code.then_some(first)
 }
 
@@ -37,18 +71,67 @@ fn detect(text: &str) -> Option<String> {
     }
     let found = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable)?;
     let three = found.lang().code();
-    let two = TWO_LETTERS.iter().find(|(long, _)| *long == three).map_or(three, |(_, short)| *short);
+    let two = TWO_LETTERS
+        .iter()
+        .find(|(long, _)| *long == three)
+        .map_or(three, |(_, short)| *short);
     Some(two.to_owned())
 }
 
 /// The detector speaks ISO 639-3.
 const TWO_LETTERS: [(&str, &str); 52] = [
-    ("eng", "en"), ("deu", "de"), ("fra", "fr"), ("spa", "es"), ("por", "pt"), ("ita", "it"), ("nld", "nl"), ("swe", "sv"), ("dan", "da"), ("nob", "nb"),
-    ("fin", "fi"), ("pol", "pl"), ("ces", "cs"), ("slk", "sk"), ("slv", "sl"), ("hrv", "hr"), ("srp", "sr"), ("hun", "hu"), ("ron", "ro"), ("bul", "bg"),
-    ("rus", "ru"), ("ukr", "uk"), ("bel", "be"), ("ell", "el"), ("tur", "tr"), ("ara", "ar"), ("heb", "he"), ("pes", "fa"), ("urd", "ur"), ("hin", "hi"),
-    ("ben", "bn"), ("tam", "ta"), ("tel", "te"), ("mar", "mr"), ("guj", "gu"), ("kan", "kn"), ("mal", "ml"), ("pan", "pa"), ("tha", "th"), ("vie", "vi"),
-    ("ind", "id"), ("jpn", "ja"), ("kor", "ko"), ("cmn", "zh"), ("kat", "ka"), ("hye", "hy"), ("lit", "lt"), ("lav", "lv"), ("est", "et"), ("cat", "ca"),
-    ("afr", "af"), ("lat", "la"),
+    ("eng", "en"),
+    ("deu", "de"),
+    ("fra", "fr"),
+    ("spa", "es"),
+    ("por", "pt"),
+    ("ita", "it"),
+    ("nld", "nl"),
+    ("swe", "sv"),
+    ("dan", "da"),
+    ("nob", "nb"),
+    ("fin", "fi"),
+    ("pol", "pl"),
+    ("ces", "cs"),
+    ("slk", "sk"),
+    ("slv", "sl"),
+    ("hrv", "hr"),
+    ("srp", "sr"),
+    ("hun", "hu"),
+    ("ron", "ro"),
+    ("bul", "bg"),
+    ("rus", "ru"),
+    ("ukr", "uk"),
+    ("bel", "be"),
+    ("ell", "el"),
+    ("tur", "tr"),
+    ("ara", "ar"),
+    ("heb", "he"),
+    ("pes", "fa"),
+    ("urd", "ur"),
+    ("hin", "hi"),
+    ("ben", "bn"),
+    ("tam", "ta"),
+    ("tel", "te"),
+    ("mar", "mr"),
+    ("guj", "gu"),
+    ("kan", "kn"),
+    ("mal", "ml"),
+    ("pan", "pa"),
+    ("tha", "th"),
+    ("vie", "vi"),
+    ("ind", "id"),
+    ("jpn", "ja"),
+    ("kor", "ko"),
+    ("cmn", "zh"),
+    ("kat", "ka"),
+    ("hye", "hy"),
+    ("lit", "lt"),
+    ("lav", "lv"),
+    ("est", "et"),
+    ("cat", "ca"),
+    ("afr", "af"),
+    ("lat", "la"),
 ];
 
 #[cfg(test)]
@@ -57,7 +140,14 @@ mod tests {
 
     #[test]
     fn tags_become_codes() {
-        for (tag, expected) in [("de-AT", Some("de")), ("pt_BR", Some("pt")), ("EN", Some("en")), ("", None), ("english", None), ("und", None)] {
+        for (tag, expected) in [
+            ("de-AT", Some("de")),
+            ("pt_BR", Some("pt")),
+            ("EN", Some("en")),
+            ("", None),
+            ("english", None),
+            ("und", None),
+        ] {
             assert_eq!(code(tag).as_deref(), expected, "{tag}");
         }
     }

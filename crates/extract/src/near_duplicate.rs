@@ -33,7 +33,9 @@ impl Signature {
         }
         let mut values = [u32::MAX; VALUES];
         for window in words.windows(SHINGLE) {
-            let shingle = window.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| mix(hash ^ word));
+            let shingle = window
+                .iter()
+                .fold(0x9e37_79b9_7f4a_7c15_u64, |hash, word| mix(hash ^ word));
             // Two hashes give as many as are needed (Kirsch and Mitzenmacher 2006).
             let (a, b) = (shingle >> 32, (shingle & 0xffff_ffff) | 1);
             for (index, value) in (0_u64..).zip(&mut values) {
@@ -48,7 +50,9 @@ impl Signature {
     pub fn bands(&self) -> [u64; BANDS] {
         let mut keys = [0; BANDS];
         for (band, (key, rows)) in (1_u64..).zip(keys.iter_mut().zip(self.0.chunks_exact(ROWS))) {
-            *key = rows.iter().fold(mix(band), |hash, value| mix(hash ^ u64::from(*value)));
+            *key = rows
+                .iter()
+                .fold(mix(band), |hash, value| mix(hash ^ u64::from(*value)));
         }
         keys
     }
@@ -61,7 +65,10 @@ impl Signature {
 
     /// 480 bytes, to be stored.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|value| value.to_le_bytes()).collect()
+        self.0
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
     }
 
     /// What `to_bytes` gave; none if the length is wrong.
@@ -139,7 +146,10 @@ impl NearDuplicates {
     pub fn insert(&mut self, signature: Signature) -> usize {
         let number = self.signatures.len();
         for key in signature.bands() {
-            self.bands.entry(key).or_default().push(u32::try_from(number).unwrap_or(u32::MAX));
+            self.bands
+                .entry(key)
+                .or_default()
+                .push(u32::try_from(number).unwrap_or(u32::MAX));
         }
         self.signatures.push(signature);
         number
@@ -147,12 +157,23 @@ impl NearDuplicates {
 
     /// The document most like this one, if one is alike enough.
     pub fn find(&self, signature: &Signature) -> Option<(usize, f32)> {
-        let mut candidates: Vec<u32> = signature.bands().iter().filter_map(|key| self.bands.get(key)).flatten().copied().collect();
+        let mut candidates: Vec<u32> = signature
+            .bands()
+            .iter()
+            .filter_map(|key| self.bands.get(key))
+            .flatten()
+            .copied()
+            .collect();
         candidates.sort_unstable();
         candidates.dedup();
         candidates
             .into_iter()
-            .map(|number| (number as usize, signature.similarity(&self.signatures[number as usize])))
+            .map(|number| {
+                (
+                    number as usize,
+                    signature.similarity(&self.signatures[number as usize]),
+                )
+            })
             .filter(|(_, similarity)| *similarity >= ALIKE)
             .max_by(|(_, a), (_, b)| a.total_cmp(b))
     }

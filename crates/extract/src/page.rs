@@ -112,6 +112,10 @@ pub struct QualityBounds {
 
 impl Default for QualityBounds {
     fn default() -> Self {
-        Self { full: 2_000, summary: 500, stub: 100 }
+        Self {
+            full: 2_000,
+            summary: 500,
+            stub: 100,
+        }
     }
 }

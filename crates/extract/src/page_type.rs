@@ -69,9 +69,17 @@ pub(crate) fn judge(shape: &Shape<'_>) -> PageType {
         return PageType::Listing;
     }
     if shape.words < STUB_WORDS {
-        return if shape.links >= 20 && score < 5 { PageType::Listing } else { PageType::Stub };
+        return if shape.links >= 20 && score < 5 {
+            PageType::Listing
+        } else {
+            PageType::Stub
+        };
     }
-    if score >= 4 && shape.words >= ARTICLE_WORDS || score >= 6 { PageType::Article } else { PageType::Other }
+    if score >= 4 && shape.words >= ARTICLE_WORDS || score >= 6 {
+        PageType::Article
+    } else {
+        PageType::Other
+    }
 }
 
 #[cfg(test)]
@@ -81,16 +89,69 @@ mod tests {
 
     #[test]
     fn pages_are_told_apart() {
-        let article = Shape { json_ld_rank: 5, words: 600, paragraphs: 9, has_title: true, has_date: true, links: 120, link_words: 500, ..Shape::default() };
-        let blog = Shape { words: 700, paragraphs: 8, has_title: true, links: 30, link_words: 90, ..Shape::default() };
-        let front = Shape { words: 300, paragraphs: 2, linked_headings: 30, links: 200, link_words: 1500, is_front: true, ..Shape::default() };
+        let article = Shape {
+            json_ld_rank: 5,
+            words: 600,
+            paragraphs: 9,
+            has_title: true,
+            has_date: true,
+            links: 120,
+            link_words: 500,
+            ..Shape::default()
+        };
+        let blog = Shape {
+            words: 700,
+            paragraphs: 8,
+            has_title: true,
+            links: 30,
+            link_words: 90,
+            ..Shape::default()
+        };
+        let front = Shape {
+            words: 300,
+            paragraphs: 2,
+            linked_headings: 30,
+            links: 200,
+            link_words: 1500,
+            is_front: true,
+            ..Shape::default()
+        };
         for (name, shape, expected) in [
             ("news", article, PageType::Article),
             ("a blog without any metadata", blog, PageType::Article),
             ("a front page", front, PageType::Listing),
-            ("a short notice", Shape { words: 30, links: 10, has_title: true, ..Shape::default() }, PageType::Stub),
-            ("a captcha", Shape { flags: Flags { captcha: true, ..Flags::default() }, ..article }, PageType::Other),
-            ("a page of a shop", Shape { og_type: Some("product"), words: 200, paragraphs: 1, has_title: true, ..Shape::default() }, PageType::Other),
+            (
+                "a short notice",
+                Shape {
+                    words: 30,
+                    links: 10,
+                    has_title: true,
+                    ..Shape::default()
+                },
+                PageType::Stub,
+            ),
+            (
+                "a captcha",
+                Shape {
+                    flags: Flags {
+                        captcha: true,
+                        ..Flags::default()
+                    },
+                    ..article
+                },
+                PageType::Other,
+            ),
+            (
+                "a page of a shop",
+                Shape {
+                    og_type: Some("product"),
+                    words: 200,
+                    paragraphs: 1,
+                    has_title: true,
+                    ..Shape::default()
+                },
+                PageType::Other,
+            ),
         ] {
             assert_eq!(judge(&shape), expected, "{name}");
         }

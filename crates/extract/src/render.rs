@@ -2,7 +2,7 @@
 //! cells on lines of their own, NFC; the same as Markdown on request; the
 //! links and images among them. Decides nothing.
 
-use unicode_normalization::{UnicodeNormalization as _, is_nfc_quick, IsNormalized};
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quick};
 use url::Url;
 
 use crate::article::{Image, Link};
@@ -20,7 +20,11 @@ pub(crate) fn text(blocks: &[&Block]) -> String {
     let mut last = None;
     for block in blocks {
         if let Some(last) = last {
-            out.push_str(if is_line(last) && is_line(block.kind) { "\n" } else { "\n\n" });
+            out.push_str(if is_line(last) && is_line(block.kind) {
+                "\n"
+            } else {
+                "\n\n"
+            });
         }
         out.push_str(&block.text);
         last = Some(block.kind);
@@ -34,7 +38,11 @@ pub(crate) fn markdown(blocks: &[&Block]) -> String {
     let mut last = None;
     for block in blocks {
         if let Some(last) = last {
-            out.push_str(if is_line(last) && is_line(block.kind) { "\n" } else { "\n\n" });
+            out.push_str(if is_line(last) && is_line(block.kind) {
+                "\n"
+            } else {
+                "\n\n"
+            });
         }
         let line = block.text.replace('\n', "  \n");
         match block.kind {
@@ -68,27 +76,47 @@ fn is_line(kind: Kind) -> bool {
 }
 
 fn normalised(text: String) -> String {
-    if is_nfc_quick(text.chars()) == IsNormalized::Yes { text } else { text.nfc().collect() }
+    if is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        text
+    } else {
+        text.nfc().collect()
+    }
 }
 
 /// The start of a text, at most `most` characters, cut at a word.
 pub(crate) fn excerpt(text: &str, most: usize) -> String {
-    let folded = fold_whitespace(text.get(..text.char_indices().nth(most * 2).map_or(text.len(), |(at, _)| at)).unwrap_or(text));
+    let folded = fold_whitespace(
+        text.get(
+            ..text
+                .char_indices()
+                .nth(most * 2)
+                .map_or(text.len(), |(at, _)| at),
+        )
+        .unwrap_or(text),
+    );
     if folded.chars().count() <= most {
         return folded;
     }
-    let end = folded.char_indices().nth(most - 1).map_or(folded.len(), |(at, _)| at);
+    let end = folded
+        .char_indices()
+        .nth(most - 1)
+        .map_or(folded.len(), |(at, _)| at);
     let head = &folded[..end];
     // Scripts without spaces are cut anywhere.
     let cut = head.rfind(' ').filter(|at| *at > end / 2).unwrap_or(end);
-    format!("{}…", head[..cut].trim_end_matches([' ', ',', ';', ':', '-', '–']))
+    format!(
+        "{}…",
+        head[..cut].trim_end_matches([' ', ',', ';', ':', '-', '–'])
+    )
 }
 
 /// Links of the kept blocks.
 pub(crate) fn links(document: &Document<'_>, blocks: &[&Block], base: Option<&Url>) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     for block in blocks.iter().filter(|block| block.link_size > 0) {
-        let around = document.ancestors(block.first).find(|id| document.tag(*id) == Tag::A);
+        let around = document
+            .ancestors(block.first)
+            .find(|id| document.tag(*id) == Tag::A);
         for node in around.into_iter().chain(block.node + 1..=block.last) {
             if links.len() >= MOST_LINKS {
                 return links;
@@ -96,11 +124,18 @@ pub(crate) fn links(document: &Document<'_>, blocks: &[&Block], base: Option<&Ur
             if document.tag(node) != Tag::A {
                 continue;
             }
-            let Some(url) = document.attr(node, "href").filter(|href| !href.starts_with('#')).and_then(|href| resolve(base, &href)) else {
+            let Some(url) = document
+                .attr(node, "href")
+                .filter(|href| !href.starts_with('#'))
+                .and_then(|href| resolve(base, &href))
+            else {
                 continue;
             };
             let text = document.text(node);
-            if links.last().is_none_or(|last| last.url != url || last.text != text) {
+            if links
+                .last()
+                .is_none_or(|last| last.url != url || last.text != text)
+            {
                 links.push(Link { url, text });
             }
         }
@@ -116,13 +151,21 @@ pub(crate) fn images(document: &Document<'_>, container: NodeId, base: Option<&U
             continue;
         }
         // The address that a browser would load last: lazy images keep it aside.
-        let source = ["data-src", "data-lazy-src", "data-original", "src"].into_iter().filter_map(|name| document.attr(node, name)).find(|value| !value.trim_start().starts_with("data:") && !value.trim().is_empty());
-        let is_pixel = document.raw_attr(node, "width").is_some_and(|width| matches!(width, "0" | "1"));
+        let source = ["data-src", "data-lazy-src", "data-original", "src"]
+            .into_iter()
+            .filter_map(|name| document.attr(node, name))
+            .find(|value| !value.trim_start().starts_with("data:") && !value.trim().is_empty());
+        let is_pixel = document
+            .raw_attr(node, "width")
+            .is_some_and(|width| matches!(width, "0" | "1"));
         if let Some(url) = source.and_then(|source| resolve(base, &source))
             && !is_pixel
             && !images.iter().any(|image| image.url == url)
         {
-            let alt = document.attr(node, "alt").map(|alt| fold_whitespace(&alt)).unwrap_or_default();
+            let alt = document
+                .attr(node, "alt")
+                .map(|alt| fold_whitespace(&alt))
+                .unwrap_or_default();
             images.push(Image { url, alt });
         }
     }

@@ -40,7 +40,19 @@ impl Roles {
 
     /// Claims that a layout often makes by mistake.
     pub(crate) const DOUBTFUL_ONES: [Self; 13] = [
-        Self::ASIDE, Self::RELATED, Self::PROMO, Self::CONSENT, Self::FORM, Self::HIDDEN, Self::BIO, Self::BYLINE, Self::TAGS, Self::NOTES, Self::SHARE, Self::AD, Self::CAPTION,
+        Self::ASIDE,
+        Self::RELATED,
+        Self::PROMO,
+        Self::CONSENT,
+        Self::FORM,
+        Self::HIDDEN,
+        Self::BIO,
+        Self::BYLINE,
+        Self::TAGS,
+        Self::NOTES,
+        Self::SHARE,
+        Self::AD,
+        Self::CAPTION,
     ];
     pub(crate) const DOUBTFUL: Self = {
         let (mut all, mut index) = (0, 0);
@@ -61,11 +73,14 @@ impl Roles {
 
     pub(crate) fn names(self) -> String {
         const NAMES: [&str; 23] = [
-            "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden", "form",
-            "caption", "byline", "tags", "promo", "consent", "toc", "bio", "notes", "", "", "body",
-            "article", "main",
+            "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden",
+            "form", "caption", "byline", "tags", "promo", "consent", "toc", "bio", "notes", "", "",
+            "body", "article", "main",
         ];
-        let set: Vec<_> = (0..23).filter(|bit| self.0 & (1 << bit) != 0).map(|bit| NAMES[bit]).collect();
+        let set: Vec<_> = (0..23)
+            .filter(|bit| self.0 & (1 << bit) != 0)
+            .map(|bit| NAMES[bit])
+            .collect();
         set.join(" ")
     }
 }
@@ -135,7 +150,9 @@ fn of_tag(tag: Tag) -> Roles {
 
 fn of_aria_role(role: &str) -> Roles {
     match role {
-        "navigation" | "search" | "menu" | "menubar" | "tablist" | "toolbar" | "menuitem" => Roles::NAV,
+        "navigation" | "search" | "menu" | "menubar" | "tablist" | "toolbar" | "menuitem" => {
+            Roles::NAV
+        }
         "contentinfo" => Roles::FOOTER,
         "banner" => Roles::HEADER,
         "complementary" => Roles::ASIDE,
@@ -172,7 +189,12 @@ fn hides(style: &str) -> bool {
     let mut rest = style;
     while let Some(at) = rest.find(['d', 'D', 'v', 'V']) {
         let here = rest[at..].to_ascii_lowercase();
-        for property in ["display:none", "display: none", "visibility:hidden", "visibility: hidden"] {
+        for property in [
+            "display:none",
+            "display: none",
+            "visibility:hidden",
+            "visibility: hidden",
+        ] {
             if here.starts_with(property) {
                 return true;
             }
@@ -238,45 +260,66 @@ fn of_name(name: &str) -> Roles {
 
 fn of_word(word: &str) -> Roles {
     match word {
-        "nav" | "navbar" | "navigation" | "menu" | "submenu" | "breadcrumb" | "breadcrumbs" | "pagination"
-        | "pager" | "sitemap" | "skiplink" | "topbar" | "megamenu" | "searchform" | "searchbox" => Roles::NAV,
+        "nav" | "navbar" | "navigation" | "menu" | "submenu" | "breadcrumb" | "breadcrumbs"
+        | "pagination" | "pager" | "sitemap" | "skiplink" | "topbar" | "megamenu"
+        | "searchform" | "searchbox" => Roles::NAV,
         "footer" | "colophon" | "copyright" | "foot" | "subfooter" => Roles::FOOTER,
         "header" | "masthead" | "banner" | "hero" => Roles::HEADER,
         "sidebar" | "aside" | "rail" | "sidecolumn" => Roles::ASIDE,
-        "comment" | "comments" | "disqus" | "respond" | "commentlist" | "livefyre" | "replies" => Roles::COMMENTS,
-        "related" | "recommended" | "recommendations" | "recommendation" | "outbrain" | "taboola" | "recirc"
-        | "morestories" | "readmore" | "readnext" | "popular" | "trending" | "crp" | "yarpp" | "jp-relatedposts"
-        | "excerpt" | "teaser" | "teasers" | "relatedposts" | "similar" | "upnext" | "mostread" | "zergnet" | "revcontent" => Roles::RELATED,
-        "share" | "sharing" | "social" | "sharedaddy" | "addtoany" | "sharethis" | "addthis" | "shares"
-        | "socials" | "socialmedia" | "sociallinks" | "ssba" | "heateor" => Roles::SHARE,
-        "ad" | "ads" | "advert" | "advertisement" | "advertising" | "adsense" | "adslot" | "dfp" | "sponsor"
-        | "sponsored" | "sponsors" | "adunit" | "advertorial" | "adbox" => Roles::AD,
-        "newsletter" | "newsletters" | "signup" | "subscribe" | "subscription" | "promo" | "promotion" | "optin"
-        | "mailchimp" | "paywall" | "mc4wp" | "subscribers" | "leadgen" | "upsell" | "cta" | "ctas" | "disclaimer" | "disclaimers"
-        | "disclosure" | "disclosures" | "carousel" | "btn" | "button" | "buttons" | "donate" | "donation" | "giveaway" => Roles::PROMO,
-        "cookie" | "cookies" | "consent" | "gdpr" | "onetrust" | "popup" | "modal" | "lightbox" | "overlay"
-        | "cookiebar" | "popover" | "tooltip" | "offcanvas" => Roles::CONSENT,
+        "comment" | "comments" | "disqus" | "respond" | "commentlist" | "livefyre" | "replies" => {
+            Roles::COMMENTS
+        }
+        "related" | "recommended" | "recommendations" | "recommendation" | "outbrain"
+        | "taboola" | "recirc" | "morestories" | "readmore" | "readnext" | "popular"
+        | "trending" | "crp" | "yarpp" | "jp-relatedposts" | "excerpt" | "teaser" | "teasers"
+        | "relatedposts" | "similar" | "upnext" | "mostread" | "zergnet" | "revcontent" => {
+            Roles::RELATED
+        }
+        "share" | "sharing" | "social" | "sharedaddy" | "addtoany" | "sharethis" | "addthis"
+        | "shares" | "socials" | "socialmedia" | "sociallinks" | "ssba" | "heateor" => Roles::SHARE,
+        "ad" | "ads" | "advert" | "advertisement" | "advertising" | "adsense" | "adslot"
+        | "dfp" | "sponsor" | "sponsored" | "sponsors" | "adunit" | "advertorial" | "adbox" => {
+            Roles::AD
+        }
+        "newsletter" | "newsletters" | "signup" | "subscribe" | "subscription" | "promo"
+        | "promotion" | "optin" | "mailchimp" | "paywall" | "mc4wp" | "subscribers" | "leadgen"
+        | "upsell" | "cta" | "ctas" | "disclaimer" | "disclaimers" | "disclosure"
+        | "disclosures" | "carousel" | "btn" | "button" | "buttons" | "donate" | "donation"
+        | "giveaway" => Roles::PROMO,
+        "cookie" | "cookies" | "consent" | "gdpr" | "onetrust" | "popup" | "modal" | "lightbox"
+        | "overlay" | "cookiebar" | "popover" | "tooltip" | "offcanvas" => Roles::CONSENT,
         "toc" | "tableofcontents" | "ez-toc" => Roles::TOC,
         "caption" | "figcaption" | "credit" | "photocredit" | "credits" => Roles::CAPTION,
-        "byline" | "dateline" | "timestamp" | "postmeta" | "datetime" | "bylines" | "meta" | "metadata" | "date" | "readtime" => Roles::BYLINE,
+        "byline" | "dateline" | "timestamp" | "postmeta" | "datetime" | "bylines" | "meta"
+        | "metadata" | "date" | "readtime" => Roles::BYLINE,
         "tags" | "taglist" | "tagcloud" | "hashtags" | "postmetadata" => Roles::TAGS,
-        "authorbox" | "authorbio" | "bio" | "abh" | "author" | "authors" | "contributor" | "contributors" | "biography" => Roles::BIO,
-        "footnote" | "footnotes" | "endnotes" | "references" | "reference" | "citations" | "citation" | "sources" | "bibliography" | "reflist" => Roles::NOTES,
+        "authorbox" | "authorbio" | "bio" | "abh" | "author" | "authors" | "contributor"
+        | "contributors" | "biography" => Roles::BIO,
+        "footnote" | "footnotes" | "endnotes" | "references" | "reference" | "citations"
+        | "citation" | "sources" | "bibliography" | "reflist" => Roles::NOTES,
         "hidden" | "noprint" | "hide" | "invisible" => Roles::NONE,
-        "articlebody" | "storybody" | "postbody" | "entrycontent" | "postcontent" | "articlecontent"
-        | "articletext" | "storycontent" | "bodytext" | "artikeltext" | "hentry" => Roles::BODY,
+        "articlebody" | "storybody" | "postbody" | "entrycontent" | "postcontent"
+        | "articlecontent" | "articletext" | "storycontent" | "bodytext" | "artikeltext"
+        | "hentry" => Roles::BODY,
         _ => Roles::NONE,
     }
 }
 
 fn of_pair(first: &str, second: &str) -> Roles {
     match (first, second) {
-        ("article" | "story" | "post" | "entry" | "blog" | "news", "body" | "content" | "text" | "copy" | "richtext")
+        (
+            "article" | "story" | "post" | "entry" | "blog" | "news",
+            "body" | "content" | "text" | "copy" | "richtext",
+        )
         | ("body", "content" | "copy" | "text")
         | ("rich" | "main", "text")
         | ("artikel", "text" | "inhalt")
         | ("texte", "article") => Roles::BODY,
-        ("author" | "writer", "bio" | "box" | "info" | "card" | "profile" | "description" | "about" | "block" | "section")
+        (
+            "author" | "writer",
+            "bio" | "box" | "info" | "card" | "profile" | "description" | "about" | "block"
+            | "section",
+        )
         | ("about", "author")
         | ("post" | "entry" | "article", "author") => Roles::BIO,
         ("post" | "entry" | "article", "meta" | "date" | "byline" | "info") => Roles::BYLINE,
@@ -286,7 +329,9 @@ fn of_pair(first: &str, second: &str) -> Roles {
         | ("you", "may" | "might")
         | ("see", "also")
         | ("next" | "prev" | "previous", "post" | "article" | "story" | "posts")
-        | ("latest" | "recent" | "featured" | "other", "posts" | "articles" | "news" | "stories") => Roles::RELATED,
+        | ("latest" | "recent" | "featured" | "other", "posts" | "articles" | "news" | "stories") => {
+            Roles::RELATED
+        }
         ("table", "of") | ("index", "toc") => Roles::TOC,
         ("call", "to") | ("lead", "magnet" | "form") => Roles::PROMO,
         ("sr" | "screen", "only" | "reader") | ("visually", "hidden") => Roles::HIDDEN,

@@ -49,7 +49,12 @@ struct Compound {
 
 #[derive(Debug, Clone)]
 enum Test {
-    Attribute { name: String, operator: Operator, value: String, any_case: bool },
+    Attribute {
+        name: String,
+        operator: Operator,
+        value: String,
+        any_case: bool,
+    },
     Not(Box<Compound>),
     NthChild(usize),
     LastChild,
@@ -75,11 +80,17 @@ impl Selector {
     }
 
     pub(crate) fn matches(&self, document: &Document<'_>, node: NodeId) -> bool {
-        self.alternatives.iter().any(|complex| complex.last.matches(document, node) && joins(document, node, &complex.before))
+        self.alternatives.iter().any(|complex| {
+            complex.last.matches(document, node) && joins(document, node, &complex.before)
+        })
     }
 
-    pub(crate) fn all<'d>(&'d self, document: &'d Document<'_>) -> impl Iterator<Item = NodeId> + 'd {
-        (1..document.len()).filter(|node| document.tag(*node) != Tag::Text && self.matches(document, *node))
+    pub(crate) fn all<'d>(
+        &'d self,
+        document: &'d Document<'_>,
+    ) -> impl Iterator<Item = NodeId> + 'd {
+        (1..document.len())
+            .filter(|node| document.tag(*node) != Tag::Text && self.matches(document, *node))
     }
 
     pub(crate) fn first(&self, document: &Document<'_>) -> Option<NodeId> {
@@ -97,7 +108,11 @@ pub(crate) fn value_of(document: &Document<'_>, node: NodeId) -> String {
         Tag::Link => Some("href"),
         _ => None,
     };
-    attribute.and_then(|name| document.attr(node, name)).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).unwrap_or_else(|| document.text(node))
+    attribute
+        .and_then(|name| document.attr(node, name))
+        .map(|value| value.trim().to_owned())
+        .filter(|value| !value.is_empty())
+        .unwrap_or_else(|| document.text(node))
 }
 
 /// Whether what stands to the left of a matched compound is there too.
@@ -105,7 +120,9 @@ fn joins(document: &Document<'_>, node: NodeId, before: &[(Combinator, Compound)
     let Some(((combinator, compound), rest)) = before.split_first() else {
         return true;
     };
-    let fits = |candidate: NodeId| compound.matches(document, candidate) && joins(document, candidate, rest);
+    let fits = |candidate: NodeId| {
+        compound.matches(document, candidate) && joins(document, candidate, rest)
+    };
     match combinator {
         Combinator::Child => node != 0 && fits(document.parent(node)),
         Combinator::Descendant => document.ancestors(node).skip(1).any(fits),
@@ -114,8 +131,14 @@ fn joins(document: &Document<'_>, node: NodeId, before: &[(Combinator, Compound)
     }
 }
 
-fn elements_before<'d>(document: &'d Document<'_>, node: NodeId) -> impl Iterator<Item = NodeId> + 'd {
-    document.children(document.parent(node)).take_while(move |child| *child < node).filter(|child| document.tag(*child) != Tag::Text)
+fn elements_before<'d>(
+    document: &'d Document<'_>,
+    node: NodeId,
+) -> impl Iterator<Item = NodeId> + 'd {
+    document
+        .children(document.parent(node))
+        .take_while(move |child| *child < node)
+        .filter(|child| document.tag(*child) != Tag::Text)
 }
 
 impl Compound {
@@ -123,17 +146,29 @@ impl Compound {
         if node == 0 || document.tag(node) == Tag::Text {
             return false;
         }
-        self.name.as_ref().is_none_or(|name| document.name(node).eq_ignore_ascii_case(name)) && self.tests.iter().all(|test| test.holds(document, node))
+        self.name
+            .as_ref()
+            .is_none_or(|name| document.name(node).eq_ignore_ascii_case(name))
+            && self.tests.iter().all(|test| test.holds(document, node))
     }
 }
 
 impl Test {
     fn holds(&self, document: &Document<'_>, node: NodeId) -> bool {
         match self {
-            Self::Attribute { name, operator, value, any_case } => document.attr(node, name).is_some_and(|actual| compare(&actual, *operator, value, *any_case)),
+            Self::Attribute {
+                name,
+                operator,
+                value,
+                any_case,
+            } => document
+                .attr(node, name)
+                .is_some_and(|actual| compare(&actual, *operator, value, *any_case)),
             Self::Not(compound) => !compound.matches(document, node),
             Self::NthChild(n) => elements_before(document, node).count() + 1 == *n,
-            Self::LastChild => !document.children(document.parent(node)).any(|child| child > node && document.tag(child) != Tag::Text),
+            Self::LastChild => !document
+                .children(document.parent(node))
+                .any(|child| child > node && document.tag(child) != Tag::Text),
         }
     }
 }
@@ -154,7 +189,9 @@ fn compare(actual: &str, operator: Operator, value: &str, any_case: bool) -> boo
         Operator::Starts => !value.is_empty() && actual.starts_with(value),
         Operator::Ends => !value.is_empty() && actual.ends_with(value),
         Operator::Contains => !value.is_empty() && actual.contains(value),
-        Operator::Dash => actual.strip_prefix(value).is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
+        Operator::Dash => actual
+            .strip_prefix(value)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
     }
 }
 
@@ -168,7 +205,10 @@ mod tests {
     fn texts(selector: &str) -> Vec<String> {
         let document = parse(PAGE, &ParserLimits::default(), &|| true);
         let selector = Selector::parse(selector).expect("valid");
-        selector.all(&document).map(|node| document.text(node)).collect()
+        selector
+            .all(&document)
+            .map(|node| document.text(node))
+            .collect()
     }
 
     #[test]
@@ -193,7 +233,10 @@ mod tests {
     fn mistakes_are_named_with_their_column() {
         for (selector, message) in [
             ("", "column 1: a selector is empty"),
-            ("div >", "column 6: a selector is missing after the combinator"),
+            (
+                "div >",
+                "column 6: a selector is missing after the combinator",
+            ),
             ("div[", "column 5: a name is missing"),
             ("div[a=b", "column 8: ']' is missing"),
             ("p:hover", "column 3: ':hover' is not supported"),
@@ -201,7 +244,10 @@ mod tests {
             (".1x", "column 2: a name is missing"),
         ] {
             let error = Selector::parse(selector).expect_err(selector);
-            assert_eq!(error.to_string(), format!("\"{selector}\" is not a valid selector at {message}"));
+            assert_eq!(
+                error.to_string(),
+                format!("\"{selector}\" is not a valid selector at {message}")
+            );
         }
     }
 }

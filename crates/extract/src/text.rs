@@ -28,7 +28,10 @@ pub(crate) fn fold_whitespace_into(text: &str, out: &mut String) {
 /// Invisible characters that only ever get in the way of comparing text.
 fn is_noise(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}' | '\u{feff}' | '\u{ad}' | '\u{2060}' | '\u{fffc}')
+        || matches!(
+            c,
+            '\u{200b}' | '\u{feff}' | '\u{ad}' | '\u{2060}' | '\u{fffc}'
+        )
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -48,7 +51,10 @@ pub(crate) fn is_dense(c: char) -> bool {
 /// Letters and digits in lower case, nothing else: the form in which titles,
 /// names and lines are compared.
 pub(crate) fn letters(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    text.chars()
+        .filter(|c| c.is_alphanumeric())
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Words; in scripts without spaces two characters count as one.

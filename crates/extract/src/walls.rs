@@ -29,11 +29,23 @@ pub(crate) fn find(signs: &Signs<'_>) -> Flags {
     let title = signs.title.to_lowercase();
     let page = signs.page.to_lowercase();
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| page.contains(phrase));
-    let captcha = short && (CAPTCHA_TITLES.contains(&letters(&title).as_str()) || says(CAPTCHA) || signs.has_captcha && page.len() < 400);
-    let missing = signs.text.len() < 600 && (is_not_found(&title) || page.len() < 3_000 && says(NOT_FOUND));
+    let captcha = short
+        && (CAPTCHA_TITLES.contains(&letters(&title).as_str())
+            || says(CAPTCHA)
+            || signs.has_captcha && page.len() < 400);
+    let missing =
+        signs.text.len() < 600 && (is_not_found(&title) || page.len() < 3_000 && says(NOT_FOUND));
     Flags {
-        paywall: signs.says_paywall || (signs.has_paywall_box || says(PAYWALL)) && signs.text.len() < 3_000,
-        consent_wall: short && !captcha && CONSENT.iter().filter(|phrase| page.contains(**phrase)).count() > 1 && page.len() < 6_000,
+        paywall: signs.says_paywall
+            || (signs.has_paywall_box || says(PAYWALL)) && signs.text.len() < 3_000,
+        consent_wall: short
+            && !captcha
+            && CONSENT
+                .iter()
+                .filter(|phrase| page.contains(**phrase))
+                .count()
+                > 1
+            && page.len() < 6_000,
         soft_404: missing && !captcha,
         captcha,
         amp: signs.amp,
@@ -41,29 +53,139 @@ pub(crate) fn find(signs: &Signs<'_>) -> Flags {
 }
 
 fn is_not_found(title: &str) -> bool {
-    title.split(|c: char| !c.is_alphanumeric()).any(|word| word == "404") || NOT_FOUND.iter().any(|phrase| title.contains(phrase))
+    title
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| word == "404")
+        || NOT_FOUND.iter().any(|phrase| title.contains(phrase))
 }
 
-const CAPTCHA_TITLES: &[&str] = &["justamoment", "attentionrequiredcloudflare", "accessdenied", "areyouarobot", "robotcheck", "securitycheck", "humanverification", "verifyyouarehuman"];
+const CAPTCHA_TITLES: &[&str] = &[
+    "justamoment",
+    "attentionrequiredcloudflare",
+    "accessdenied",
+    "areyouarobot",
+    "robotcheck",
+    "securitycheck",
+    "humanverification",
+    "verifyyouarehuman",
+];
 
 const CAPTCHA: &[&str] = &[
-    "verify you are human", "verifying you are human", "verify that you are not a robot", "prove you are human", "i'm not a robot", "are you a robot", "checking your browser before", "unusual traffic from your", "complete the captcha", "please enable cookies and javascript to continue",
-    "bestätigen sie, dass sie kein roboter", "je ne suis pas un robot", "no soy un robot", "non sono un robot", "私はロボットではありません",
+    "verify you are human",
+    "verifying you are human",
+    "verify that you are not a robot",
+    "prove you are human",
+    "i'm not a robot",
+    "are you a robot",
+    "checking your browser before",
+    "unusual traffic from your",
+    "complete the captcha",
+    "please enable cookies and javascript to continue",
+    "bestätigen sie, dass sie kein roboter",
+    "je ne suis pas un robot",
+    "no soy un robot",
+    "non sono un robot",
+    "私はロボットではありません",
 ];
 
 const NOT_FOUND: &[&str] = &[
-    "page not found", "page can't be found", "page can’t be found", "page cannot be found", "page doesn't exist", "page does not exist", "page you are looking for", "page you were looking for", "page you requested", "no longer available", "article not found", "nothing was found at this location",
-    "seite nicht gefunden", "seite wurde nicht gefunden", "seite existiert nicht", "page introuvable", "page n'existe pas", "page n’existe pas", "página no encontrada", "no se ha encontrado la página", "pagina non trovata", "página não encontrada", "pagina niet gevonden", "sidan hittades inte", "strona nie została znaleziona", "страница не найдена", "ページが見つかりません", "お探しのページ", "页面不存在", "找不到頁面", "페이지를 찾을 수 없습니다",
+    "page not found",
+    "page can't be found",
+    "page can’t be found",
+    "page cannot be found",
+    "page doesn't exist",
+    "page does not exist",
+    "page you are looking for",
+    "page you were looking for",
+    "page you requested",
+    "no longer available",
+    "article not found",
+    "nothing was found at this location",
+    "seite nicht gefunden",
+    "seite wurde nicht gefunden",
+    "seite existiert nicht",
+    "page introuvable",
+    "page n'existe pas",
+    "page n’existe pas",
+    "página no encontrada",
+    "no se ha encontrado la página",
+    "pagina non trovata",
+    "página não encontrada",
+    "pagina niet gevonden",
+    "sidan hittades inte",
+    "strona nie została znaleziona",
+    "страница не найдена",
+    "ページが見つかりません",
+    "お探しのページ",
+    "页面不存在",
+    "找不到頁面",
+    "페이지를 찾을 수 없습니다",
 ];
 
 const PAYWALL: &[&str] = &[
-    "subscribe to continue reading", "subscribe to read", "to continue reading", "already a subscriber", "this article is for subscribers", "for subscribers only", "subscribers only", "become a subscriber to", "sign in to read the full", "register to continue reading", "to read the full article", "you have reached your limit of free", "unlock this article", "this content is for members only",
-    "weiterlesen mit", "dieser artikel ist exklusiv für", "jetzt weiterlesen", "nur für abonnenten", "bereits abonnent", "réservé aux abonnés", "article réservé", "il vous reste", "déjà abonné", "solo para suscriptores", "suscríbete para seguir leyendo", "contenido exclusivo para suscriptores", "riservato agli abbonati", "exclusivo para assinantes", "alleen voor abonnees", "только для подписчиков", "有料会員", "この記事は有料", "会員限定記事",
+    "subscribe to continue reading",
+    "subscribe to read",
+    "to continue reading",
+    "already a subscriber",
+    "this article is for subscribers",
+    "for subscribers only",
+    "subscribers only",
+    "become a subscriber to",
+    "sign in to read the full",
+    "register to continue reading",
+    "to read the full article",
+    "you have reached your limit of free",
+    "unlock this article",
+    "this content is for members only",
+    "weiterlesen mit",
+    "dieser artikel ist exklusiv für",
+    "jetzt weiterlesen",
+    "nur für abonnenten",
+    "bereits abonnent",
+    "réservé aux abonnés",
+    "article réservé",
+    "il vous reste",
+    "déjà abonné",
+    "solo para suscriptores",
+    "suscríbete para seguir leyendo",
+    "contenido exclusivo para suscriptores",
+    "riservato agli abbonati",
+    "exclusivo para assinantes",
+    "alleen voor abonnees",
+    "только для подписчиков",
+    "有料会員",
+    "この記事は有料",
+    "会員限定記事",
 ];
 
 const CONSENT: &[&str] = &[
-    "we value your privacy", "accept all", "reject all", "manage preferences", "cookie settings", "we and our partners", "consent to the use", "your privacy choices", "before you continue", "store and/or access information on a device",
-    "alle akzeptieren", "alles akzeptieren", "wir und unsere partner", "zustimmen und weiter", "mit werbung weiterlesen", "cookie-einstellungen", "tout accepter", "continuer sans accepter", "nos partenaires", "aceptar todo", "aceptar y continuar", "nuestros socios", "accetta tutti", "aceitar todos", "alles accepteren", "zaakceptuj wszystko", "すべて受け入れる",
+    "we value your privacy",
+    "accept all",
+    "reject all",
+    "manage preferences",
+    "cookie settings",
+    "we and our partners",
+    "consent to the use",
+    "your privacy choices",
+    "before you continue",
+    "store and/or access information on a device",
+    "alle akzeptieren",
+    "alles akzeptieren",
+    "wir und unsere partner",
+    "zustimmen und weiter",
+    "mit werbung weiterlesen",
+    "cookie-einstellungen",
+    "tout accepter",
+    "continuer sans accepter",
+    "nos partenaires",
+    "aceptar todo",
+    "aceptar y continuar",
+    "nuestros socios",
+    "accetta tutti",
+    "aceitar todos",
+    "alles accepteren",
+    "zaakceptuj wszystko",
+    "すべて受け入れる",
 ];
 
 #[cfg(test)]
@@ -75,14 +197,62 @@ mod tests {
     fn walls_are_told_apart() {
         let article = "A long and ordinary paragraph about the page you requested and how we value your privacy. ".repeat(60);
         for (name, title, page, expected) in [
-            ("challenge", "Just a moment...", "Verify you are human by completing the action below.", Flags { captcha: true, ..Flags::default() }),
-            ("not found", "404 - Page not found", "Sorry, the page you were looking for has moved.", Flags { soft_404: true, ..Flags::default() }),
-            ("german", "Seite nicht gefunden", "Zur Startseite", Flags { soft_404: true, ..Flags::default() }),
-            ("consent", "The Daily", "We value your privacy. We and our partners store and/or access information on a device. Accept all. Reject all.", Flags { consent_wall: true, ..Flags::default() }),
-            ("paywall", "A story", "The first lines. Subscribe to continue reading. Already a subscriber?", Flags { paywall: true, ..Flags::default() }),
+            (
+                "challenge",
+                "Just a moment...",
+                "Verify you are human by completing the action below.",
+                Flags {
+                    captcha: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "not found",
+                "404 - Page not found",
+                "Sorry, the page you were looking for has moved.",
+                Flags {
+                    soft_404: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "german",
+                "Seite nicht gefunden",
+                "Zur Startseite",
+                Flags {
+                    soft_404: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "consent",
+                "The Daily",
+                "We value your privacy. We and our partners store and/or access information on a device. Accept all. Reject all.",
+                Flags {
+                    consent_wall: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "paywall",
+                "A story",
+                "The first lines. Subscribe to continue reading. Already a subscriber?",
+                Flags {
+                    paywall: true,
+                    ..Flags::default()
+                },
+            ),
             ("an article", "A story", article.as_str(), Flags::default()),
         ] {
-            let signs = Signs { title, text: page, page, says_paywall: false, has_paywall_box: false, has_captcha: false, amp: false };
+            let signs = Signs {
+                title,
+                text: page,
+                page,
+                says_paywall: false,
+                has_paywall_box: false,
+                has_captcha: false,
+                amp: false,
+            };
             assert_eq!(find(&signs), expected, "{name}");
         }
     }

@@ -31,7 +31,9 @@ impl When {
     pub fn timestamp(self) -> Timestamp {
         match self {
             Self::Moment(moment, _) => moment,
-            Self::Day(day) => Offset::UTC.to_timestamp(day.to_datetime(time(0, 0, 0, 0))).unwrap_or(Timestamp::UNIX_EPOCH),
+            Self::Day(day) => Offset::UTC
+                .to_timestamp(day.to_datetime(time(0, 0, 0, 0)))
+                .unwrap_or(Timestamp::UNIX_EPOCH),
         }
     }
 
@@ -42,7 +44,9 @@ impl When {
             return None;
         }
         let head: String = text.chars().take(120).collect();
-        iso(&head).or_else(|| epoch(&head)).or_else(|| find_in_words(&head))
+        iso(&head)
+            .or_else(|| epoch(&head))
+            .or_else(|| find_in_words(&head))
     }
 }
 
@@ -74,7 +78,11 @@ fn day(year: i64, month: i64, day: i64) -> Option<Date> {
 
 /// Reads digits at the start: their value and the rest.
 fn digits(text: &str, least: usize, most: usize) -> Option<(i64, &str)> {
-    let count = text.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    let count = text
+        .bytes()
+        .take(most)
+        .take_while(u8::is_ascii_digit)
+        .count();
     if count < least {
         return None;
     }
@@ -114,22 +122,52 @@ fn with_time(day: Date, rest: &str) -> When {
 /// `T10:00:00.123+02:00`, ` 10:00 PM GMT`.
 fn clock(rest: &str) -> Option<(jiff::civil::Time, Offset)> {
     let rest = rest.trim_start_matches(['T', 't', ' ', ',', '\u{a0}', '-', '–', '|', '•']);
-    let rest = rest.strip_prefix("at ").or(rest.strip_prefix("um ")).unwrap_or(rest);
+    let rest = rest
+        .strip_prefix("at ")
+        .or(rest.strip_prefix("um "))
+        .unwrap_or(rest);
     let (mut hour, rest) = digits(rest, 1, 2)?;
-    let (minute, rest) = digits(rest.strip_prefix(':').or(rest.strip_prefix('h')).or(rest.strip_prefix('.'))?, 2, 2)?;
-    let (second, rest) = rest.strip_prefix(':').and_then(|rest| digits(rest, 2, 2)).unwrap_or((0, rest));
-    let rest = rest.strip_prefix(['.', ',']).map_or(rest, |fraction| fraction.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let (minute, rest) = digits(
+        rest.strip_prefix(':')
+            .or(rest.strip_prefix('h'))
+            .or(rest.strip_prefix('.'))?,
+        2,
+        2,
+    )?;
+    let (second, rest) = rest
+        .strip_prefix(':')
+        .and_then(|rest| digits(rest, 2, 2))
+        .unwrap_or((0, rest));
+    let rest = rest.strip_prefix(['.', ',']).map_or(rest, |fraction| {
+        fraction.trim_start_matches(|c: char| c.is_ascii_digit())
+    });
     let mut rest = rest.trim_start();
-    let half: String = rest.chars().take(4).filter(|c| *c != '.').collect::<String>().to_ascii_lowercase();
+    let half: String = rest
+        .chars()
+        .take(4)
+        .filter(|c| *c != '.')
+        .collect::<String>()
+        .to_ascii_lowercase();
     if half.starts_with("pm") && hour < 12 {
         hour += 12;
     } else if half.starts_with("am") && hour == 12 {
         hour = 0;
     }
     if half.starts_with("pm") || half.starts_with("am") {
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic() && !c.is_ascii_uppercase() || matches!(c, 'A' | 'P' | 'M' | '.')).trim_start();
+        rest = rest
+            .trim_start_matches(|c: char| {
+                c.is_ascii_alphabetic() && !c.is_ascii_uppercase()
+                    || matches!(c, 'A' | 'P' | 'M' | '.')
+            })
+            .trim_start();
     }
-    let at = jiff::civil::Time::new(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, i8::try_from(second.min(59)).ok()?, 0).ok()?;
+    let at = jiff::civil::Time::new(
+        i8::try_from(hour).ok()?,
+        i8::try_from(minute).ok()?,
+        i8::try_from(second.min(59)).ok()?,
+        0,
+    )
+    .ok()?;
     Some((at, zone(rest)))
 }
 
@@ -138,9 +176,14 @@ fn zone(text: &str) -> Offset {
     if let Some(rest) = text.strip_prefix(['+', '-'])
         && let Some((hours, rest)) = digits(rest, 1, 2)
     {
-        let minutes = digits(rest.strip_prefix(':').unwrap_or(rest), 2, 2).map_or(0, |(minutes, _)| minutes);
+        let minutes =
+            digits(rest.strip_prefix(':').unwrap_or(rest), 2, 2).map_or(0, |(minutes, _)| minutes);
         let seconds = i32::try_from(hours * 3600 + minutes * 60).unwrap_or(0);
-        let signed = if text.starts_with('-') { -seconds } else { seconds };
+        let signed = if text.starts_with('-') {
+            -seconds
+        } else {
+            seconds
+        };
         return Offset::from_seconds(signed).unwrap_or(Offset::UTC);
     }
     let name: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
@@ -184,7 +227,9 @@ fn epoch(text: &str) -> Option<When> {
 pub(crate) fn find_in_words(text: &str) -> Option<When> {
     let tokens = tokens(text);
     for (index, token) in tokens.iter().enumerate() {
-        let found = in_east_asian(text, token).or_else(|| by_month_name(&tokens, index)).or_else(|| numeric(text, &tokens, index));
+        let found = in_east_asian(text, token)
+            .or_else(|| by_month_name(&tokens, index))
+            .or_else(|| numeric(text, &tokens, index));
         if let Some((day, end)) = found {
             return Some(with_time(day, text.get(end..).unwrap_or("")));
         }
@@ -204,15 +249,33 @@ struct Token<'a> {
 fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut from = 0;
-    let class = |c: char| if c.is_ascii_digit() { 1 } else if c.is_alphabetic() { 2 } else { 0 };
+    let class = |c: char| {
+        if c.is_ascii_digit() {
+            1
+        } else if c.is_alphabetic() {
+            2
+        } else {
+            0
+        }
+    };
     let mut current = 0;
-    for (at, c) in text.char_indices().chain(std::iter::once((text.len(), ' '))) {
+    for (at, c) in text
+        .char_indices()
+        .chain(std::iter::once((text.len(), ' ')))
+    {
         let next = class(c);
         if next != current {
             if current != 0 && tokens.len() < 200 {
                 let piece = &text[from..at];
-                let number = (current == 1 && piece.len() <= 4).then(|| piece.parse().ok()).flatten();
-                tokens.push(Token { text: piece, from, to: at, number });
+                let number = (current == 1 && piece.len() <= 4)
+                    .then(|| piece.parse().ok())
+                    .flatten();
+                tokens.push(Token {
+                    text: piece,
+                    from,
+                    to: at,
+                    number,
+                });
             }
             from = at;
             current = next;
@@ -236,15 +299,30 @@ fn in_east_asian(text: &str, token: &Token<'_>) -> Option<(Date, usize)> {
 /// `25 August 2024`, `25. August 2024`, `August 25th, 2024`, `25 de agosto de 2024`, `2024 August 25`.
 fn by_month_name(tokens: &[Token<'_>], index: usize) -> Option<(Date, usize)> {
     let month = month_of(tokens[index].text)?;
-    let is_filler = |token: &Token<'_>| matches!(token.text.to_lowercase().as_str(), "de" | "del" | "of" | "st" | "nd" | "rd" | "th" | "er" | "го" | "г" | "den" | "the");
+    let is_filler = |token: &Token<'_>| {
+        matches!(
+            token.text.to_lowercase().as_str(),
+            "de" | "del" | "of" | "st" | "nd" | "rd" | "th" | "er" | "го" | "г" | "den" | "the"
+        )
+    };
     let mut before = index;
     while before > 0 && is_filler(&tokens[before - 1]) {
         before -= 1;
     }
-    let mut after: Vec<&Token<'_>> = tokens[index + 1..].iter().filter(|token| !is_filler(token)).take(2).collect();
+    let mut after: Vec<&Token<'_>> = tokens[index + 1..]
+        .iter()
+        .filter(|token| !is_filler(token))
+        .take(2)
+        .collect();
     after.truncate(2);
-    let number_after = |i: usize| after.get(i).and_then(|token: &&Token<'_>| token.number.map(|n| (n, token.text.len(), token.to)));
-    let before = before.checked_sub(1).and_then(|i| tokens[i].number.map(|n| (n, tokens[i].text.len())));
+    let number_after = |i: usize| {
+        after
+            .get(i)
+            .and_then(|token: &&Token<'_>| token.number.map(|n| (n, token.text.len(), token.to)))
+    };
+    let before = before
+        .checked_sub(1)
+        .and_then(|i| tokens[i].number.map(|n| (n, tokens[i].text.len())));
     if let (Some((on, width)), Some((year, 4, to))) = (before, number_after(0))
         && width <= 2
     {
@@ -266,8 +344,14 @@ fn numeric(text: &str, tokens: &[Token<'_>], index: usize) -> Option<(Date, usiz
         return None;
     };
     let between = text.get(a.to..b.from)?;
-    let separator = between.chars().next().filter(|c| matches!(c, '.' | '/' | '-'))?;
-    if between.trim_end().len() != 1 || !text.get(b.to..c.from)?.starts_with(separator) || text.get(b.to..c.from)?.trim_end().len() != 1 {
+    let separator = between
+        .chars()
+        .next()
+        .filter(|c| matches!(c, '.' | '/' | '-'))?;
+    if between.trim_end().len() != 1
+        || !text.get(b.to..c.from)?.starts_with(separator)
+        || text.get(b.to..c.from)?.trim_end().len() != 1
+    {
         return None;
     }
     let (first, second, third) = (a.number?, b.number?, c.number?);
@@ -283,7 +367,11 @@ fn numeric(text: &str, tokens: &[Token<'_>], index: usize) -> Option<(Date, usiz
         _ => return None,
     };
     let day_first = separator == '.' || first > 12 || (separator == '-' && second <= 12);
-    let (month, on) = if day_first { (second, first) } else { (first, second) };
+    let (month, on) = if day_first {
+        (second, first)
+    } else {
+        (first, second)
+    };
     Some((day(year, month, on)?, c.to))
 }
 
@@ -293,25 +381,302 @@ fn month_of(word: &str) -> Option<i64> {
         return None;
     }
     let lower = word.to_lowercase();
-    MONTHS.iter().find(|(names, _)| names.iter().any(|name| match name.strip_suffix('*') {
-        Some(stem) => lower.starts_with(stem),
-        None => lower == *name,
-    })).map(|(_, month)| *month)
+    MONTHS
+        .iter()
+        .find(|(names, _)| {
+            names.iter().any(|name| match name.strip_suffix('*') {
+                Some(stem) => lower.starts_with(stem),
+                None => lower == *name,
+            })
+        })
+        .map(|(_, month)| *month)
 }
 
 const MONTHS: [(&[&str], i64); 12] = [
-    (&["jan", "january", "januar", "jänner", "januari", "janvier", "janv", "enero", "ene", "gennaio", "genn", "gen", "janeiro", "styczeń", "stycznia", "января", "январь", "янв", "січня", "ocak", "leden", "ledna", "ιανουαρίου"], 1),
-    (&["feb", "february", "februar", "februari", "février", "fevrier", "févr", "febrero", "febbraio", "fevereiro", "fev", "luty", "lutego", "февраля", "февраль", "фев", "лютого", "şubat", "únor", "února", "φεβρουαρίου"], 2),
-    (&["mar", "march", "märz", "mrz", "maart", "mars", "marzo", "março", "marca", "marzec", "марта", "март", "мар", "березня", "mart", "březen", "března", "marts", "μαρτίου"], 3),
-    (&["apr", "april", "avril", "avr", "abril", "abr", "aprile", "kwiecień", "kwietnia", "апреля", "апрель", "апр", "квітня", "nisan", "duben", "dubna", "απριλίου"], 4),
-    (&["may", "mai", "mei", "mayo", "maggio", "mag", "maio", "maj", "maja", "мая", "май", "травня", "mayıs", "květen", "května", "μαΐου"], 5),
-    (&["jun", "june", "juni", "juin", "junio", "giugno", "giu", "junho", "czerwiec", "czerwca", "июня", "июнь", "июн", "червня", "haziran", "červen", "června", "ιουνίου"], 6),
-    (&["jul", "july", "juli", "juillet", "juil", "julio", "luglio", "lug", "julho", "lipiec", "lipca", "июля", "июль", "июл", "липня", "temmuz", "červenec", "července", "ιουλίου"], 7),
-    (&["aug", "august", "augustus", "augusti", "août", "aout", "agosto", "ago", "sierpień", "sierpnia", "августа", "август", "авг", "серпня", "ağustos", "srpen", "srpna", "αυγούστου"], 8),
-    (&["sep", "sept", "september", "septembre", "septiembre", "setiembre", "settembre", "set", "setembro", "wrzesień", "września", "сентября", "сентябрь", "сен", "вересня", "eylül", "září", "σεπτεμβρίου"], 9),
-    (&["oct", "october", "oktober", "okt", "octobre", "octubre", "ottobre", "ott", "outubro", "out", "październik", "października", "октября", "октябрь", "окт", "жовтня", "ekim", "říjen", "října", "οκτωβρίου"], 10),
-    (&["nov", "november", "novembre", "noviembre", "novembro", "listopad", "listopada", "ноября", "ноябрь", "ноя", "листопада", "kasım", "listopadu", "νοεμβρίου"], 11),
-    (&["dec", "december", "dezember", "dez", "décembre", "decembre", "déc", "diciembre", "dic", "dicembre", "dezembro", "grudzień", "grudnia", "декабря", "декабрь", "дек", "грудня", "aralık", "prosinec", "prosince", "δεκεμβρίου"], 12),
+    (
+        &[
+            "jan",
+            "january",
+            "januar",
+            "jänner",
+            "januari",
+            "janvier",
+            "janv",
+            "enero",
+            "ene",
+            "gennaio",
+            "genn",
+            "gen",
+            "janeiro",
+            "styczeń",
+            "stycznia",
+            "января",
+            "январь",
+            "янв",
+            "січня",
+            "ocak",
+            "leden",
+            "ledna",
+            "ιανουαρίου",
+        ],
+        1,
+    ),
+    (
+        &[
+            "feb",
+            "february",
+            "februar",
+            "februari",
+            "février",
+            "fevrier",
+            "févr",
+            "febrero",
+            "febbraio",
+            "fevereiro",
+            "fev",
+            "luty",
+            "lutego",
+            "февраля",
+            "февраль",
+            "фев",
+            "лютого",
+            "şubat",
+            "únor",
+            "února",
+            "φεβρουαρίου",
+        ],
+        2,
+    ),
+    (
+        &[
+            "mar",
+            "march",
+            "märz",
+            "mrz",
+            "maart",
+            "mars",
+            "marzo",
+            "março",
+            "marca",
+            "marzec",
+            "марта",
+            "март",
+            "мар",
+            "березня",
+            "mart",
+            "březen",
+            "března",
+            "marts",
+            "μαρτίου",
+        ],
+        3,
+    ),
+    (
+        &[
+            "apr",
+            "april",
+            "avril",
+            "avr",
+            "abril",
+            "abr",
+            "aprile",
+            "kwiecień",
+            "kwietnia",
+            "апреля",
+            "апрель",
+            "апр",
+            "квітня",
+            "nisan",
+            "duben",
+            "dubna",
+            "απριλίου",
+        ],
+        4,
+    ),
+    (
+        &[
+            "may",
+            "mai",
+            "mei",
+            "mayo",
+            "maggio",
+            "mag",
+            "maio",
+            "maj",
+            "maja",
+            "мая",
+            "май",
+            "травня",
+            "mayıs",
+            "květen",
+            "května",
+            "μαΐου",
+        ],
+        5,
+    ),
+    (
+        &[
+            "jun",
+            "june",
+            "juni",
+            "juin",
+            "junio",
+            "giugno",
+            "giu",
+            "junho",
+            "czerwiec",
+            "czerwca",
+            "июня",
+            "июнь",
+            "июн",
+            "червня",
+            "haziran",
+            "červen",
+            "června",
+            "ιουνίου",
+        ],
+        6,
+    ),
+    (
+        &[
+            "jul",
+            "july",
+            "juli",
+            "juillet",
+            "juil",
+            "julio",
+            "luglio",
+            "lug",
+            "julho",
+            "lipiec",
+            "lipca",
+            "июля",
+            "июль",
+            "июл",
+            "липня",
+            "temmuz",
+            "červenec",
+            "července",
+            "ιουλίου",
+        ],
+        7,
+    ),
+    (
+        &[
+            "aug",
+            "august",
+            "augustus",
+            "augusti",
+            "août",
+            "aout",
+            "agosto",
+            "ago",
+            "sierpień",
+            "sierpnia",
+            "августа",
+            "август",
+            "авг",
+            "серпня",
+            "ağustos",
+            "srpen",
+            "srpna",
+            "αυγούστου",
+        ],
+        8,
+    ),
+    (
+        &[
+            "sep",
+            "sept",
+            "september",
+            "septembre",
+            "septiembre",
+            "setiembre",
+            "settembre",
+            "set",
+            "setembro",
+            "wrzesień",
+            "września",
+            "сентября",
+            "сентябрь",
+            "сен",
+            "вересня",
+            "eylül",
+            "září",
+            "σεπτεμβρίου",
+        ],
+        9,
+    ),
+    (
+        &[
+            "oct",
+            "october",
+            "oktober",
+            "okt",
+            "octobre",
+            "octubre",
+            "ottobre",
+            "ott",
+            "outubro",
+            "out",
+            "październik",
+            "października",
+            "октября",
+            "октябрь",
+            "окт",
+            "жовтня",
+            "ekim",
+            "říjen",
+            "října",
+            "οκτωβρίου",
+        ],
+        10,
+    ),
+    (
+        &[
+            "nov",
+            "november",
+            "novembre",
+            "noviembre",
+            "novembro",
+            "listopad",
+            "listopada",
+            "ноября",
+            "ноябрь",
+            "ноя",
+            "листопада",
+            "kasım",
+            "listopadu",
+            "νοεμβρίου",
+        ],
+        11,
+    ),
+    (
+        &[
+            "dec",
+            "december",
+            "dezember",
+            "dez",
+            "décembre",
+            "decembre",
+            "déc",
+            "diciembre",
+            "dic",
+            "dicembre",
+            "dezembro",
+            "grudzień",
+            "grudnia",
+            "декабря",
+            "декабрь",
+            "дек",
+            "грудня",
+            "aralık",
+            "prosinec",
+            "prosince",
+            "δεκεμβρίου",
+        ],
+        12,
+    ),
 ];
 
 /// The day in the path of an address: `/2024/08/25/`, `/2024-08-25-title`.
@@ -319,19 +684,31 @@ pub(crate) fn in_url(url: &str) -> Option<Date> {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = path.split(['?', '#']).next().unwrap_or(path);
     let tokens = tokens(path);
-    tokens.windows(3).find_map(|window| {
-        let [a, b, c] = window else { return None };
-        let between = path.get(a.to..b.from)?;
-        let same = path.get(b.to..c.from)? == between;
-        if a.text.len() != 4 || !same || !matches!(between, "/" | "-" | "_") || c.text.len() > 2 {
-            return None;
-        }
-        let month = b.number.filter(|_| b.text.len() <= 2).or_else(|| month_of(b.text))?;
-        day(a.number?, month, c.number?)
-    }).or_else(|| tokens.iter().find(|token| token.text.len() == 8 && token.number.is_none()).and_then(|token| match iso(token.text)? {
-        When::Day(day) => Some(day),
-        When::Moment(..) => None,
-    }))
+    tokens
+        .windows(3)
+        .find_map(|window| {
+            let [a, b, c] = window else { return None };
+            let between = path.get(a.to..b.from)?;
+            let same = path.get(b.to..c.from)? == between;
+            if a.text.len() != 4 || !same || !matches!(between, "/" | "-" | "_") || c.text.len() > 2
+            {
+                return None;
+            }
+            let month = b
+                .number
+                .filter(|_| b.text.len() <= 2)
+                .or_else(|| month_of(b.text))?;
+            day(a.number?, month, c.number?)
+        })
+        .or_else(|| {
+            tokens
+                .iter()
+                .find(|token| token.text.len() == 8 && token.number.is_none())
+                .and_then(|token| match iso(token.text)? {
+                    When::Day(day) => Some(day),
+                    When::Moment(..) => None,
+                })
+        })
 }
 
 /// The first day that is believed at all.
@@ -363,9 +740,22 @@ mod tests {
             ("08/25/2024", "2024-08-25"),
             ("25/08/2024", "2024-08-25"),
         ] {
-            assert_eq!(When::parse(text).map(|when| when.to_string()).as_deref(), Some(expected), "{text}");
+            assert_eq!(
+                When::parse(text).map(|when| when.to_string()).as_deref(),
+                Some(expected),
+                "{text}"
+            );
         }
-        for text in ["", "yesterday", "2024", "Version 1.2.3", "31.02.2024", "0001-01-01T00:00:00", "99999999999999999999", "May the 4th"] {
+        for text in [
+            "",
+            "yesterday",
+            "2024",
+            "Version 1.2.3",
+            "31.02.2024",
+            "0001-01-01T00:00:00",
+            "99999999999999999999",
+            "May the 4th",
+        ] {
             assert_eq!(When::parse(text), None, "{text}");
         }
     }
@@ -374,13 +764,20 @@ mod tests {
     fn addresses_carry_dates() {
         for (url, day) in [
             ("https://a.example/2024/08/25/title", Some("2024-08-25")),
-            ("https://a.example/news/2024-08-25-title.html", Some("2024-08-25")),
+            (
+                "https://a.example/news/2024-08-25-title.html",
+                Some("2024-08-25"),
+            ),
             ("https://a.example/20240825/title", Some("2024-08-25")),
             ("https://a.example/2024/aug/25/title", Some("2024-08-25")),
             ("https://a.example/2024/08/title", None),
             ("https://a.example/item/2024/99/99", None),
         ] {
-            assert_eq!(in_url(url).map(|day| day.to_string()).as_deref(), day, "{url}");
+            assert_eq!(
+                in_url(url).map(|day| day.to_string()).as_deref(),
+                day,
+                "{url}"
+            );
         }
     }
 }

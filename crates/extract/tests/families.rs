@@ -51,7 +51,13 @@ fn malformed_json_ld_in_spanish() {
 #[test]
 fn a_paywall() {
     let article = read("paywall");
-    assert_eq!(article.flags, Flags { paywall: true, ..Flags::default() });
+    assert_eq!(
+        article.flags,
+        Flags {
+            paywall: true,
+            ..Flags::default()
+        }
+    );
     insta::assert_snapshot!(shown(&article));
 }
 

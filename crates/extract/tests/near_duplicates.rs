@@ -8,7 +8,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) as usize) % sides
     }
 }
@@ -75,7 +78,10 @@ fn edited_copies_are_found_and_strangers_are_not() {
 fn signatures_survive_storage_and_say_nothing_about_short_texts() {
     let text = "the council voted on monday to tear down the old bridge and to build a new one in its place";
     let signature = Signature::of(text).expect("long enough");
-    assert_eq!(Signature::from_bytes(&signature.to_bytes()), Some(signature.clone()));
+    assert_eq!(
+        Signature::from_bytes(&signature.to_bytes()),
+        Some(signature.clone())
+    );
     assert_eq!(Signature::from_bytes(&[0; 7]), None);
     assert_eq!(Signature::of("too short to say anything"), None);
     let shouted = Signature::of(&text.to_uppercase()).expect("long enough");
@@ -85,7 +91,9 @@ fn signatures_survive_storage_and_say_nothing_about_short_texts() {
 #[test]
 fn scripts_without_spaces_are_compared_too() {
     let original = "市議会は月曜日、長年の議論の末に、港にかかる古い橋を取り壊し、新しい橋を建設することを賛成多数で可決した。橋は五月に閉鎖され、二年後に再び開通する予定である。";
-    let edited = original.replace("月曜日", "火曜日").replace("二年後", "三年後");
+    let edited = original
+        .replace("月曜日", "火曜日")
+        .replace("二年後", "三年後");
     let other = "春になると、古い学校の窓が開け放たれ、蜂の合唱団が中庭で練習を始める。近所の人々は話すのをやめて、二十二人の声に耳を傾ける。";
     let signature = |text: &str| Signature::of(text).expect("long enough");
     assert!(signature(original).similarity(&signature(&edited)) > 0.5);

@@ -14,7 +14,12 @@ const PARAGRAPH: usize = 160;
 const TEASER: usize = 400;
 
 /// For every block of the range whether it is in such a box.
-pub(super) fn find(document: &Document<'_>, blocks: &Blocks, container: NodeId, range: Range<usize>) -> Vec<bool> {
+pub(super) fn find(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    container: NodeId,
+    range: Range<usize>,
+) -> Vec<bool> {
     let sizes = Sizes::new(document, blocks, container, range.clone());
     let mut boxes: Vec<NodeId> = Vec::new();
     sizes.tables_of_contents(&mut boxes);
@@ -41,7 +46,12 @@ struct Sizes<'a, 's> {
 }
 
 impl<'a, 's> Sizes<'a, 's> {
-    fn new(document: &'a Document<'s>, blocks: &'a Blocks, container: NodeId, range: Range<usize>) -> Self {
+    fn new(
+        document: &'a Document<'s>,
+        blocks: &'a Blocks,
+        container: NodeId,
+        range: Range<usize>,
+    ) -> Self {
         let end = document.end(container);
         let mut size = vec![0_u32; end - container];
         let mut links = vec![0_u32; end - container];
@@ -54,7 +64,13 @@ impl<'a, 's> Sizes<'a, 's> {
             size[parent] += size[node - container];
             links[parent] += links[node - container];
         }
-        Self { document, blocks, container, size, links }
+        Self {
+            document,
+            blocks,
+            container,
+            size,
+            links,
+        }
     }
 
     fn size(&self, node: NodeId) -> usize {
@@ -68,10 +84,19 @@ impl<'a, 's> Sizes<'a, 's> {
     /// Tables of contents: lists of links to places of the same page.
     fn tables_of_contents(&self, boxes: &mut Vec<NodeId>) {
         for node in self.nodes() {
-            if matches!(self.document.tag(node), Tag::Ul | Tag::Ol | Tag::Menu | Tag::Dl) {
-                let (size, links) = (self.size[node - self.container], self.links[node - self.container]);
+            if matches!(
+                self.document.tag(node),
+                Tag::Ul | Tag::Ol | Tag::Menu | Tag::Dl
+            ) {
+                let (size, links) = (
+                    self.size[node - self.container],
+                    self.links[node - self.container],
+                );
                 let within = self.blocks.within(self.document, node);
-                let anchors = self.blocks.list[within.clone()].iter().filter(|block| block.to_itself).count();
+                let anchors = self.blocks.list[within.clone()]
+                    .iter()
+                    .filter(|block| block.to_itself)
+                    .count();
                 if links * 10 > size * 7 && anchors * 2 > within.len() {
                     boxes.push(node);
                 }
@@ -84,14 +109,26 @@ impl<'a, 's> Sizes<'a, 's> {
         for node in self.nodes() {
             let asks = match self.document.tag(node) {
                 Tag::Form | Tag::Textarea => true,
-                Tag::Input => self.document.raw_attr(node, "type").is_some_and(|kind| matches!(kind, "email" | "tel")),
+                Tag::Input => self
+                    .document
+                    .raw_attr(node, "type")
+                    .is_some_and(|kind| matches!(kind, "email" | "tel")),
                 _ => false,
             };
             if !asks {
                 continue;
             }
-            let is_box = |id: NodeId| self.size(id) < FORM_BOX && !self.blocks.list[self.blocks.within(self.document, id)].iter().any(|block| block.size > PARAGRAPH);
-            let around = self.document.ancestors(node).take_while(|id| *id != self.container && is_box(*id)).last();
+            let is_box = |id: NodeId| {
+                self.size(id) < FORM_BOX
+                    && !self.blocks.list[self.blocks.within(self.document, id)]
+                        .iter()
+                        .any(|block| block.size > PARAGRAPH)
+            };
+            let around = self
+                .document
+                .ancestors(node)
+                .take_while(|id| *id != self.container && is_box(*id))
+                .last();
             boxes.extend(around);
         }
     }
@@ -110,7 +147,10 @@ impl<'a, 's> Sizes<'a, 's> {
                     continue;
                 }
                 let class = self.document.raw_attr(child, "class").unwrap_or("");
-                let alike = row.last().is_none_or(|last| self.document.tag(*last) == self.document.tag(child)) && (row.is_empty() || class == look);
+                let alike = row
+                    .last()
+                    .is_none_or(|last| self.document.tag(*last) == self.document.tag(child))
+                    && (row.is_empty() || class == look);
                 if !self.is_teaser(child) || !alike {
                     if row.len() >= 3 {
                         rows.append(&mut row);
@@ -134,7 +174,12 @@ impl<'a, 's> Sizes<'a, 's> {
     }
 
     fn is_teaser(&self, node: NodeId) -> bool {
-        if self.size(node) >= TEASER || !matches!(self.document.tag(node), Tag::Div | Tag::Li | Tag::Article | Tag::Section) {
+        if self.size(node) >= TEASER
+            || !matches!(
+                self.document.tag(node),
+                Tag::Div | Tag::Li | Tag::Article | Tag::Section
+            )
+        {
             return false;
         }
         let within = self.blocks.within(self.document, node);

@@ -59,15 +59,21 @@ fn first_of_several(document: &Document<'_>, gains: &[f32], best: NodeId) -> Nod
     let mut articles = Vec::new();
     let mut node = best + 1;
     while node < document.end(best) {
-        let has_headline = || (node..document.end(node)).any(|inner| document.tag(inner) == Tag::H1);
-        if document.tag(node) == Tag::Article && gains[node] >= gains[best] * 0.15 && has_headline() {
+        let has_headline =
+            || (node..document.end(node)).any(|inner| document.tag(inner) == Tag::H1);
+        if document.tag(node) == Tag::Article && gains[node] >= gains[best] * 0.15 && has_headline()
+        {
             articles.push(node);
             node = document.end(node);
         } else {
             node += 1;
         }
     }
-    if articles.len() > 1 { articles[0] } else { best }
+    if articles.len() > 1 {
+        articles[0]
+    } else {
+        best
+    }
 }
 
 fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
@@ -89,7 +95,12 @@ fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId)
             continue;
         }
         let own = blocks.own_roles[node];
-        let share = if own.has(Roles::BODY) && gains[node] >= bodies * WHOLE || own.has(Roles::ARTICLE) { BODY_SHARE } else { INNER_SHARE };
+        let share =
+            if own.has(Roles::BODY) && gains[node] >= bodies * WHOLE || own.has(Roles::ARTICLE) {
+                BODY_SHARE
+            } else {
+                INNER_SHARE
+            };
         if gains[node] >= gains[best] * share {
             chosen = node;
         }

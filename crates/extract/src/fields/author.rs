@@ -13,7 +13,15 @@ use crate::text::letters;
 const LONGEST: usize = 60;
 const MOST: usize = 12;
 
-pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, container: NodeId, json_ld: &JsonLd, meta: &Meta, microdata: &Microdata, site: Option<&str>) -> Option<Sourced<Vec<String>>> {
+pub(crate) fn find(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    container: NodeId,
+    json_ld: &JsonLd,
+    meta: &Meta,
+    microdata: &Microdata,
+    site: Option<&str>,
+) -> Option<Sourced<Vec<String>>> {
     let site = site.map(letters);
     let names = |raw: Vec<String>, origin: Origin| {
         let mut names: Vec<String> = Vec::new();
@@ -24,10 +32,28 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, container: NodeId, 
         }
         (!names.is_empty()).then(|| Sourced::new(names, origin))
     };
-    let is_site = |found: &Sourced<Vec<String>>| found.value.len() == 1 && site.as_ref().is_some_and(|site| *site == letters(&found.value[0]));
+    let is_site = |found: &Sourced<Vec<String>>| {
+        found.value.len() == 1
+            && site
+                .as_ref()
+                .is_some_and(|site| *site == letters(&found.value[0]))
+    };
     let mut claims: Vec<Sourced<Vec<String>>> = Vec::new();
     claims.extend(names(json_ld.texts("author"), Origin::JsonLd));
-    let metas = ["author", "article:author_name", "parsely-author", "sailthru.author", "byl", "dc.creator", "dcterms.creator", "dc.contributor", "citation_author", "article:author", "og:article:author", "twitter:creator:name"];
+    let metas = [
+        "author",
+        "article:author_name",
+        "parsely-author",
+        "sailthru.author",
+        "byl",
+        "dc.creator",
+        "dcterms.creator",
+        "dc.contributor",
+        "citation_author",
+        "article:author",
+        "og:article:author",
+        "twitter:creator:name",
+    ];
     for name in metas {
         let origin = match name {
             _ if name.starts_with("dc") => Origin::DublinCore,
@@ -37,11 +63,16 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, container: NodeId, 
         claims.extend(names(meta.all(name).map(str::to_owned).collect(), origin));
     }
     claims.extend(names(labelled(meta), Origin::Twitter));
-    claims.extend(names(microdata.all("author").map(str::to_owned).collect(), Origin::Microdata));
+    claims.extend(names(
+        microdata.all("author").map(str::to_owned).collect(),
+        Origin::Microdata,
+    ));
     if let Some(found) = claims.iter().find(|found| !is_site(found)) {
         return Some(found.clone());
     }
-    if let Some(found) = names(in_page(document, blocks, container), Origin::Html).filter(|found| !is_site(found)) {
+    if let Some(found) =
+        names(in_page(document, blocks, container), Origin::Html).filter(|found| !is_site(found))
+    {
         return Some(found);
     }
     // Better the name of the site than none: many sites sign as themselves.
@@ -50,17 +81,44 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, container: NodeId, 
 
 /// The names that structured data and meta tags give, before the page is read.
 pub(crate) fn declared(json_ld: &JsonLd, meta: &Meta, microdata: &Microdata) -> Vec<String> {
-    let metas = ["author", "dc.creator", "parsely-author"].into_iter().filter_map(|name| meta.get(name)).map(str::to_owned);
-    json_ld.texts("author").into_iter().chain(metas).chain(labelled(meta)).chain(microdata.all("author").map(str::to_owned)).flat_map(|raw| split(&raw)).take(MOST).collect()
+    let metas = ["author", "dc.creator", "parsely-author"]
+        .into_iter()
+        .filter_map(|name| meta.get(name))
+        .map(str::to_owned);
+    json_ld
+        .texts("author")
+        .into_iter()
+        .chain(metas)
+        .chain(labelled(meta))
+        .chain(microdata.all("author").map(str::to_owned))
+        .flat_map(|raw| split(&raw))
+        .take(MOST)
+        .collect()
 }
 
 /// `twitter:label1 = Written by`, `twitter:data1 = Jane Doe`.
 fn labelled(meta: &Meta) -> Vec<String> {
-    [("twitter:label1", "twitter:data1"), ("twitter:label2", "twitter:data2")]
-        .into_iter()
-        .filter(|(label, _)| meta.get(label).is_some_and(|label| matches!(label.to_lowercase().as_str(), "written by" | "author" | "verfasst von" | "geschrieben von" | "écrit par" | "escrito por" | "by")))
-        .filter_map(|(_, data)| meta.get(data).map(str::to_owned))
-        .collect()
+    [
+        ("twitter:label1", "twitter:data1"),
+        ("twitter:label2", "twitter:data2"),
+    ]
+    .into_iter()
+    .filter(|(label, _)| {
+        meta.get(label).is_some_and(|label| {
+            matches!(
+                label.to_lowercase().as_str(),
+                "written by"
+                    | "author"
+                    | "verfasst von"
+                    | "geschrieben von"
+                    | "écrit par"
+                    | "escrito por"
+                    | "by"
+            )
+        })
+    })
+    .filter_map(|(_, data)| meta.get(data).map(str::to_owned))
+    .collect()
 }
 
 /// Links that lead to an author, elements that call themselves byline or
@@ -73,13 +131,24 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
         if document.tag(node) != Tag::A {
             continue;
         }
-        let by_rel = document.raw_attr(node, "rel").is_some_and(|rel| rel.split_ascii_whitespace().any(|rel| rel.eq_ignore_ascii_case("author")));
+        let by_rel = document.raw_attr(node, "rel").is_some_and(|rel| {
+            rel.split_ascii_whitespace()
+                .any(|rel| rel.eq_ignore_ascii_case("author"))
+        });
         let by_address = !by_rel && document.raw_attr(node, "href").is_some_and(leads_to_author);
-        if !by_rel && !by_address || document.ancestors(node).any(|id| blocks.own_roles[id].has(elsewhere)) {
+        if !by_rel && !by_address
+            || document
+                .ancestors(node)
+                .any(|id| blocks.own_roles[id].has(elsewhere))
+        {
             continue;
         }
         if let Some(name) = as_person(&document.text(node)) {
-            if by_rel { linked.push(name) } else { addressed.push(name) }
+            if by_rel {
+                linked.push(name)
+            } else {
+                addressed.push(name)
+            }
         }
     }
     if let Some(name) = linked.into_iter().chain(addressed).next() {
@@ -88,20 +157,49 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
     let start = blocks.within(document, container).start;
     let near = |index: usize| index.abs_diff(start) < 40;
     // What calls itself author, then what starts with "By".
-    let named = blocks.list.iter().enumerate().filter(|(_, block)| block.size < 80 && !block.roles.has(elsewhere) && block.roles.has(Roles::BYLINE | Roles::BIO)).filter_map(|(index, block)| {
-        after_by(&block.text).or_else(|| block.roles.has(Roles::BIO).then(|| as_person(&block.text)).flatten()).map(|name| (index, name))
-    }).min_by_key(|(index, _)| index.abs_diff(start));
+    let named = blocks
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(_, block)| {
+            block.size < 80
+                && !block.roles.has(elsewhere)
+                && block.roles.has(Roles::BYLINE | Roles::BIO)
+        })
+        .filter_map(|(index, block)| {
+            after_by(&block.text)
+                .or_else(|| {
+                    block
+                        .roles
+                        .has(Roles::BIO)
+                        .then(|| as_person(&block.text))
+                        .flatten()
+                })
+                .map(|name| (index, name))
+        })
+        .min_by_key(|(index, _)| index.abs_diff(start));
     if let Some((_, name)) = named {
         return vec![name];
     }
-    let mut lines = blocks.list.iter().enumerate().filter(|(index, block)| near(*index) && block.size <= 120 && !block.roles.has(elsewhere));
+    let mut lines =
+        blocks.list.iter().enumerate().filter(|(index, block)| {
+            near(*index) && block.size <= 120 && !block.roles.has(elsewhere)
+        });
     while let Some((index, block)) = lines.next() {
         if let Some(name) = after_by(&block.text) {
             return vec![name];
         }
         // "By" on a line of its own.
-        let is_label = matches!(block.text.trim_end_matches(':').to_lowercase().as_str(), "by" | "written by" | "author" | "posted by" | "von" | "par" | "por");
-        if is_label && let Some(name) = blocks.list.get(index + 1).and_then(|next| as_person(&next.text)) {
+        let is_label = matches!(
+            block.text.trim_end_matches(':').to_lowercase().as_str(),
+            "by" | "written by" | "author" | "posted by" | "von" | "par" | "por"
+        );
+        if is_label
+            && let Some(name) = blocks
+                .list
+                .get(index + 1)
+                .and_then(|next| as_person(&next.text))
+        {
             return vec![name];
         }
     }
@@ -113,7 +211,26 @@ fn leads_to_author(href: &str) -> bool {
     let mut parts = path.split('/').filter(|part| !part.is_empty()).rev();
     // The name is the last part; what it is stands before it.
     parts.next();
-    parts.next().is_some_and(|kind| matches!(kind.to_ascii_lowercase().as_str(), "author" | "authors" | "autor" | "autoren" | "auteur" | "people" | "profile" | "contributors" | "contributor" | "by" | "staff" | "writers" | "journalist" | "reporter" | "team"))
+    parts.next().is_some_and(|kind| {
+        matches!(
+            kind.to_ascii_lowercase().as_str(),
+            "author"
+                | "authors"
+                | "autor"
+                | "autoren"
+                | "auteur"
+                | "people"
+                | "profile"
+                | "contributors"
+                | "contributor"
+                | "by"
+                | "staff"
+                | "writers"
+                | "journalist"
+                | "reporter"
+                | "team"
+        )
+    })
 }
 
 /// A line that is nothing but the name of a person.
@@ -121,38 +238,126 @@ fn as_person(text: &str) -> Option<String> {
     let name = after_by(text).unwrap_or_else(|| text.trim().to_owned());
     let words: Vec<&str> = name.split_whitespace().collect();
     let looks = (2..=4).contains(&words.len())
-        && words.iter().all(|word| word.chars().next().is_some_and(|c| c.is_alphabetic()) && word.chars().all(|c| c.is_alphabetic() || matches!(c, '.' | '-' | '\'' | '’')))
-        && words.iter().filter(|word| word.chars().next().is_some_and(|c| !c.is_lowercase())).count() * 2 > words.len();
-    let is_label = ["read", "view", "more", "about", "all", "share", "follow", "subscribe", "contact", "posts", "meet", "our", "the", "latest", "editorial", "written", "author"].contains(&words.first().map(|word| word.to_lowercase()).unwrap_or_default().as_str())
-        || words.last().is_some_and(|word| matches!(word.to_lowercase().as_str(), "author" | "posts" | "profile" | "bio" | "articles" | "more"));
+        && words.iter().all(|word| {
+            word.chars().next().is_some_and(|c| c.is_alphabetic())
+                && word
+                    .chars()
+                    .all(|c| c.is_alphabetic() || matches!(c, '.' | '-' | '\'' | '’'))
+        })
+        && words
+            .iter()
+            .filter(|word| word.chars().next().is_some_and(|c| !c.is_lowercase()))
+            .count()
+            * 2
+            > words.len();
+    let is_label = [
+        "read",
+        "view",
+        "more",
+        "about",
+        "all",
+        "share",
+        "follow",
+        "subscribe",
+        "contact",
+        "posts",
+        "meet",
+        "our",
+        "the",
+        "latest",
+        "editorial",
+        "written",
+        "author",
+    ]
+    .contains(
+        &words
+            .first()
+            .map(|word| word.to_lowercase())
+            .unwrap_or_default()
+            .as_str(),
+    ) || words.last().is_some_and(|word| {
+        matches!(
+            word.to_lowercase().as_str(),
+            "author" | "posts" | "profile" | "bio" | "articles" | "more"
+        )
+    });
     (looks && !is_label).then_some(name)
 }
 
 /// The name in `By Jane Doe | 3 min read`.
 fn after_by(text: &str) -> Option<String> {
-    const STARTS: [&str; 16] = ["by ", "by: ", "written by ", "written by: ", "posted by ", "posted by: ", "author: ", "published by ", "von ", "par ", "por ", "di ", "door ", "av ", "autor: ", "autor "];
+    const STARTS: [&str; 16] = [
+        "by ",
+        "by: ",
+        "written by ",
+        "written by: ",
+        "posted by ",
+        "posted by: ",
+        "author: ",
+        "published by ",
+        "von ",
+        "par ",
+        "por ",
+        "di ",
+        "door ",
+        "av ",
+        "autor: ",
+        "autor ",
+    ];
     let lower = text.to_lowercase();
-    let start = STARTS.iter().find(|start| lower.starts_with(**start) && text.is_char_boundary(start.len()))?;
+    let start = STARTS
+        .iter()
+        .find(|start| lower.starts_with(**start) && text.is_char_boundary(start.len()))?;
     let rest = &text[start.len()..];
-    let end = rest.find(['|', '•', '·', '—', '–', '\n', '/', '(', ',', ';', ':']).unwrap_or(rest.len());
+    let end = rest
+        .find(['|', '•', '·', '—', '–', '\n', '/', '(', ',', ';', ':'])
+        .unwrap_or(rest.len());
     let mut name = rest[..end].trim();
-    for stop in [" on ", " in ", " updated", " published", " posted", " - ", " am ", " le ", " el ", " at "] {
+    for stop in [
+        " on ",
+        " in ",
+        " updated",
+        " published",
+        " posted",
+        " - ",
+        " am ",
+        " le ",
+        " el ",
+        " at ",
+    ] {
         if let Some(at) = name.to_lowercase().find(stop) {
             name = name.get(..at).unwrap_or(name).trim();
         }
     }
     let words = name.split_whitespace().count();
     let capital = name.chars().next().is_some_and(|c| !c.is_lowercase());
-    ((1..=4).contains(&words) && capital && !name.chars().any(|c| c.is_ascii_digit())).then(|| name.to_owned())
+    ((1..=4).contains(&words) && capital && !name.chars().any(|c| c.is_ascii_digit()))
+        .then(|| name.to_owned())
 }
 
 /// The names in one line.
 pub(crate) fn split(raw: &str) -> Vec<String> {
     let mut text = raw.trim();
-    if text.contains("://") || text.starts_with("www.") || text.contains('@') && !text.contains(' ') {
+    if text.contains("://") || text.starts_with("www.") || text.contains('@') && !text.contains(' ')
+    {
         return Vec::new();
     }
-    for start in ["by ", "By ", "BY ", "von ", "Von ", "par ", "Par ", "por ", "Por ", "Written by ", "written by ", "Posted by ", "Author: ", "By: "] {
+    for start in [
+        "by ",
+        "By ",
+        "BY ",
+        "von ",
+        "Von ",
+        "par ",
+        "Par ",
+        "por ",
+        "Por ",
+        "Written by ",
+        "written by ",
+        "Posted by ",
+        "Author: ",
+        "By: ",
+    ] {
         if let Some(rest) = text.strip_prefix(start) {
             text = rest.trim();
         }
@@ -163,7 +368,12 @@ pub(crate) fn split(raw: &str) -> Vec<String> {
         .flat_map(|part| part.split(" und "))
         .flat_map(|part| part.split(" et "))
         .flat_map(split_commas)
-        .map(|name| name.trim().trim_matches([',', '.', ':', '-']).trim().trim_start_matches('@'))
+        .map(|name| {
+            name.trim()
+                .trim_matches([',', '.', ':', '-'])
+                .trim()
+                .trim_start_matches('@')
+        })
         .filter(|name| is_name(name))
         .map(str::to_owned)
         .collect()
@@ -172,10 +382,17 @@ pub(crate) fn split(raw: &str) -> Vec<String> {
 /// Commas part names, but not a name from its degrees (`Jane Doe, MD`).
 fn split_commas(part: &str) -> Vec<&str> {
     let pieces: Vec<&str> = part.split(',').collect();
-    if pieces.len() > 1 && pieces.iter().all(|piece| piece.split_whitespace().count() >= 2) {
+    if pieces.len() > 1
+        && pieces
+            .iter()
+            .all(|piece| piece.split_whitespace().count() >= 2)
+    {
         return pieces;
     }
-    let is_degree = |piece: &str| piece.chars().filter(|c| c.is_alphabetic()).count() <= 5 && piece.chars().filter(|c| c.is_uppercase()).count() >= 2;
+    let is_degree = |piece: &str| {
+        piece.chars().filter(|c| c.is_alphabetic()).count() <= 5
+            && piece.chars().filter(|c| c.is_uppercase()).count() >= 2
+    };
     if pieces.len() > 1 && pieces[1..].iter().all(|piece| is_degree(piece.trim())) {
         return vec![pieces[0]];
     }
@@ -184,8 +401,32 @@ fn split_commas(part: &str) -> Vec<&str> {
 
 fn is_name(name: &str) -> bool {
     let lower = name.to_lowercase();
-    let placeholder = matches!(lower.as_str(), "admin" | "administrator" | "editor" | "staff" | "author" | "user" | "guest" | "unknown" | "webmaster" | "root" | "null" | "undefined" | "none" | "anonymous" | "facebook" | "twitter" | "n/a" | "redaktion");
-    !name.is_empty() && name.chars().count() <= LONGEST && name.chars().any(char::is_alphabetic) && !placeholder && name.split_whitespace().count() <= 7
+    let placeholder = matches!(
+        lower.as_str(),
+        "admin"
+            | "administrator"
+            | "editor"
+            | "staff"
+            | "author"
+            | "user"
+            | "guest"
+            | "unknown"
+            | "webmaster"
+            | "root"
+            | "null"
+            | "undefined"
+            | "none"
+            | "anonymous"
+            | "facebook"
+            | "twitter"
+            | "n/a"
+            | "redaktion"
+    );
+    !name.is_empty()
+        && name.chars().count() <= LONGEST
+        && name.chars().any(char::is_alphabetic)
+        && !placeholder
+        && name.split_whitespace().count() <= 7
 }
 
 #[cfg(test)]
@@ -201,7 +442,10 @@ mod tests {
             ("Jane Doe, MD, PhD", vec!["Jane Doe"]),
             ("https://example.com/jane", vec![]),
             ("admin", vec![]),
-            ("Von Max Mustermann und Erika Beispiel", vec!["Max Mustermann", "Erika Beispiel"]),
+            (
+                "Von Max Mustermann und Erika Beispiel",
+                vec!["Max Mustermann", "Erika Beispiel"],
+            ),
         ] {
             assert_eq!(split(raw), names, "{raw}");
         }

@@ -59,7 +59,11 @@ fn numeric(reference: &str) -> Option<char> {
         return text.chars().next();
     }
     let character = char::from_u32(code).unwrap_or('\u{fffd}');
-    Some(if character.is_control() && !character.is_whitespace() { ' ' } else { character })
+    Some(if character.is_control() && !character.is_whitespace() {
+        ' '
+    } else {
+        character
+    })
 }
 
 #[cfg(test)]

@@ -22,7 +22,13 @@ pub(crate) struct ParserLimits {
 
 impl Default for ParserLimits {
     fn default() -> Self {
-        Self { depth: 512, attributes: 256, texts: 50_000, nodes: 200_000, text_bytes: 1 << 20 }
+        Self {
+            depth: 512,
+            attributes: 256,
+            texts: 50_000,
+            nodes: 200_000,
+            text_bytes: 1 << 20,
+        }
     }
 }
 
@@ -43,6 +49,7 @@ pub(crate) fn parse<'a>(
             truncated: false,
         },
         open: Vec::with_capacity(64),
+        open_of: [0; Tag::COUNT],
         beyond: 0,
         texts: 0,
         after_block: true,
@@ -62,6 +69,8 @@ struct Parser<'a> {
     document: Document<'a>,
     /// The open elements, root first.
     open: Vec<(Tag, u32)>,
+    /// How many of each are open: an end tag without its element costs nothing.
+    open_of: [u16; Tag::COUNT],
     /// Elements that were opened beyond the depth cap and not closed yet.
     beyond: usize,
     texts: usize,
@@ -166,7 +175,9 @@ impl Parser<'_> {
             return self.bytes.len();
         }
         match tag {
-            Tag::Html | Tag::Body if self.open.iter().any(|(open, _)| *open == tag) => return after,
+            Tag::Html | Tag::Body if self.open.iter().any(|(open, _)| *open == tag) => {
+                return after;
+            }
             Tag::Plaintext => return after,
             _ => {}
         }
@@ -275,11 +286,21 @@ impl Parser<'_> {
     /// The depth of the open element that an end tag closes, if it may reach it.
     fn matching(&self, tag: Tag, name: &[u8]) -> Option<usize> {
         use Tag::*;
+        if !tag.is_heading() && self.open_of[tag as usize] == 0 {
+            return None;
+        }
         let table_part = matches!(tag, Table | Tbody | Thead | Tfoot | Tr | Td | Th | Caption);
         for depth in (1..self.open.len()).rev() {
             let (open, id) = self.open[depth];
             let same = match tag {
-                Other => open == Other && self.document.name(id as usize).as_bytes().eq_ignore_ascii_case(name),
+                Other => {
+                    open == Other
+                        && self
+                            .document
+                            .name(id as usize)
+                            .as_bytes()
+                            .eq_ignore_ascii_case(name)
+                }
                 _ if tag.is_heading() => open.is_heading(),
                 _ => open == tag,
             };
@@ -287,7 +308,7 @@ impl Parser<'_> {
                 return Some(depth);
             }
             let barrier = if table_part {
-                matches!(open, Table | Html | Body | Template) 
+                matches!(open, Table | Html | Body | Template)
             } else if tag == Li {
                 matches!(open, Ul | Ol | Menu) || open.is_scope()
             } else if tag.is_block() || tag == Other {
@@ -310,18 +331,27 @@ impl Parser<'_> {
         }
         match tag {
             Li => self.close_nearest(&[Li], |open| {
-                matches!(open, Ul | Ol | Menu | Section | Article | Blockquote | Figure) || open.is_scope()
+                matches!(
+                    open,
+                    Ul | Ol | Menu | Section | Article | Blockquote | Figure
+                ) || open.is_scope()
             }),
             Dt | Dd => self.close_nearest(&[Dt, Dd], |open| open == Dl || open.is_scope()),
-            Option | Optgroup => self.close_nearest(&[Option], |open| matches!(open, Select | Optgroup) || open.is_block()),
+            Option | Optgroup => self.close_nearest(&[Option], |open| {
+                matches!(open, Select | Optgroup) || open.is_block()
+            }),
             Tr => self.close_nearest(&[Tr], |open| matches!(open, Table | Template)),
             Td | Th => self.close_nearest(&[Td, Th], |open| matches!(open, Tr | Table | Template)),
             Tbody | Thead | Tfoot => {
-                self.close_nearest(&[Tbody, Thead, Tfoot], |open| matches!(open, Table | Template));
+                self.close_nearest(&[Tbody, Thead, Tfoot], |open| {
+                    matches!(open, Table | Template)
+                });
             }
             A => self.close_nearest(&[A], |open| open.is_block()),
             Body => self.close_nearest(&[Head], |_| false),
-            _ if tag.is_heading() && self.open.last().is_some_and(|(open, _)| open.is_heading()) => {
+            _ if tag.is_heading()
+                && self.open.last().is_some_and(|(open, _)| open.is_heading()) =>
+            {
                 self.close_to(self.open.len() - 1);
             }
             _ => {}
@@ -329,6 +359,9 @@ impl Parser<'_> {
     }
 
     fn close_nearest(&mut self, wanted: &[Tag], barrier: impl Fn(Tag) -> bool) {
+        if wanted.iter().all(|tag| self.open_of[*tag as usize] == 0) {
+            return;
+        }
         for depth in (1..self.open.len()).rev() {
             let (open, _) = self.open[depth];
             if wanted.contains(&open) {
@@ -350,7 +383,8 @@ impl Parser<'_> {
     /// Closes the open elements at `depth` and deeper.
     fn close_to(&mut self, depth: usize) {
         let end = index(self.document.nodes.len());
-        for (_, id) in self.open.drain(depth..) {
+        for (tag, id) in self.open.drain(depth..) {
+            self.open_of[tag as usize] -= 1;
             self.document.nodes[id as usize].end = end;
         }
     }
@@ -364,12 +398,20 @@ impl Parser<'_> {
         }
         let id = self.leaf(tag, name, attrs);
         self.open.push((tag, index(id)));
+        self.open_of[tag as usize] += 1;
     }
 
     fn leaf(&mut self, tag: Tag, name: usize, (from, to): (u32, u32)) -> usize {
         let id = self.document.nodes.len();
         let parent = self.open.last().map_or(0, |(_, parent)| *parent);
-        self.document.nodes.push(Node { tag, parent, end: index(id + 1), from, to, name: index(name) });
+        self.document.nodes.push(Node {
+            tag,
+            parent,
+            end: index(id + 1),
+            from,
+            to,
+            name: index(name),
+        });
         id
     }
 
@@ -406,7 +448,9 @@ impl Parser<'_> {
             self_closing = false;
             let name_from = at;
             at += 1;
-            while at < bytes.len() && !(bytes[at].is_ascii_whitespace() || matches!(bytes[at], b'=' | b'>' | b'/')) {
+            while at < bytes.len()
+                && !(bytes[at].is_ascii_whitespace() || matches!(bytes[at], b'=' | b'>' | b'/'))
+            {
                 at += 1;
             }
             let name = (index(name_from), index(at));
@@ -428,7 +472,10 @@ impl Parser<'_> {
                     }
                     _ => {
                         let mut to = value_at;
-                        while to < bytes.len() && !bytes[to].is_ascii_whitespace() && bytes[to] != b'>' {
+                        while to < bytes.len()
+                            && !bytes[to].is_ascii_whitespace()
+                            && bytes[to] != b'>'
+                        {
                             to += 1;
                         }
                         (value_at, to, to)
@@ -443,7 +490,11 @@ impl Parser<'_> {
                 self.document.truncated = true;
             }
         }
-        (at, (index(first), index(self.document.attrs.len())), self_closing)
+        (
+            at,
+            (index(first), index(self.document.attrs.len())),
+            self_closing,
+        )
     }
 }
 

@@ -15,6 +15,9 @@ macro_rules! tags {
         }
 
         impl Tag {
+            /// How many there are, `Text` and `Other` included.
+            pub(crate) const COUNT: usize = [$($name),*].len() + 2;
+
             fn from_lower(name: &[u8]) -> Self {
                 match name {
                     $(name if name == $name.as_bytes() => Self::$variant,)*
@@ -89,16 +92,7 @@ impl Tag {
         use Tag::*;
         matches!(
             self,
-            Script
-                | Style
-                | Title
-                | Textarea
-                | Iframe
-                | Svg
-                | Noscript
-                | Noembed
-                | Noframes
-                | Xmp
+            Script | Style | Title | Textarea | Iframe | Svg | Noscript | Noembed | Noframes | Xmp
         )
     }
 
@@ -171,15 +165,33 @@ impl Tag {
         self.is_block()
             && !matches!(
                 self,
-                Td | Tr | Th | Tbody | Thead | Tfoot | Caption | Option | Optgroup | Select | Textarea
-                    | Legend | Object | Template | Title | Head | Body | Html
+                Td | Tr
+                    | Th
+                    | Tbody
+                    | Thead
+                    | Tfoot
+                    | Caption
+                    | Option
+                    | Optgroup
+                    | Select
+                    | Textarea
+                    | Legend
+                    | Object
+                    | Template
+                    | Title
+                    | Head
+                    | Body
+                    | Html
             )
     }
 
     /// End tags of inner elements don't reach beyond these.
     pub(crate) fn is_scope(self) -> bool {
         use Tag::*;
-        matches!(self, Table | Td | Th | Caption | Html | Body | Template | Object)
+        matches!(
+            self,
+            Table | Td | Th | Caption | Html | Body | Template | Object
+        )
     }
 
     pub(crate) fn is_heading(self) -> bool {
@@ -190,7 +202,10 @@ impl Tag {
     /// What may stand in `head`; any other element ends it.
     pub(crate) fn is_head_content(self) -> bool {
         use Tag::*;
-        matches!(self, Base | Link | Meta | Noscript | Script | Style | Template | Title)
+        matches!(
+            self,
+            Base | Link | Meta | Noscript | Script | Style | Template | Title
+        )
     }
 }
 

@@ -104,8 +104,14 @@ impl<'a> Document<'a> {
     /// Name and undecoded value of every attribute.
     pub(crate) fn attrs(&self, node: NodeId) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
         let Node { tag, from, to, .. } = self.nodes[node];
-        let range = if tag == Tag::Text { 0..0 } else { from as usize..to as usize };
-        self.attrs[range].iter().map(|attr| (self.span(attr.name), self.span(attr.value)))
+        let range = if tag == Tag::Text {
+            0..0
+        } else {
+            from as usize..to as usize
+        };
+        self.attrs[range]
+            .iter()
+            .map(|attr| (self.span(attr.name), self.span(attr.value)))
     }
 
     /// The undecoded value of an attribute. The first wins, as in browsers.

@@ -56,11 +56,17 @@ impl Reader<'_> {
     }
 
     fn error(&self, problem: &str) -> SelectorError {
-        SelectorError { selector: self.text.to_owned(), column: self.text[..self.at].chars().count() + 1, problem: problem.to_owned() }
+        SelectorError {
+            selector: self.text.to_owned(),
+            column: self.text[..self.at].chars().count() + 1,
+            problem: problem.to_owned(),
+        }
     }
 
     fn complex(&mut self) -> Result<Complex, SelectorError> {
-        let mut last = self.compound()?.ok_or_else(|| self.error("a selector is empty"))?;
+        let mut last = self
+            .compound()?
+            .ok_or_else(|| self.error("a selector is empty"))?;
         let mut before = Vec::new();
         loop {
             let space = self.blank();
@@ -76,7 +82,9 @@ impl Reader<'_> {
                 self.at += 1;
                 self.blank();
             }
-            let next = self.compound()?.ok_or_else(|| self.error("a selector is missing after the combinator"))?;
+            let next = self
+                .compound()?
+                .ok_or_else(|| self.error("a selector is missing after the combinator"))?;
             before.insert(0, (combinator, std::mem::replace(&mut last, next)));
         }
     }
@@ -91,8 +99,17 @@ impl Reader<'_> {
             let test = match c {
                 '.' | '#' => {
                     self.at += 1;
-                    let (name, operator) = if c == '.' { ("class", Operator::Includes) } else { ("id", Operator::Equals) };
-                    Test::Attribute { name: name.to_owned(), operator, value: self.name()?, any_case: false }
+                    let (name, operator) = if c == '.' {
+                        ("class", Operator::Includes)
+                    } else {
+                        ("id", Operator::Equals)
+                    };
+                    Test::Attribute {
+                        name: name.to_owned(),
+                        operator,
+                        value: self.name()?,
+                        any_case: false,
+                    }
                 }
                 '[' => self.attribute()?,
                 ':' => self.pseudo()?,
@@ -122,7 +139,11 @@ impl Reader<'_> {
                 break;
             }
         }
-        if name.is_empty() { Err(self.error("a name is missing")) } else { Ok(name) }
+        if name.is_empty() {
+            Err(self.error("a name is missing"))
+        } else {
+            Ok(name)
+        }
     }
 
     fn attribute(&mut self) -> Result<Test, SelectorError> {
@@ -156,15 +177,26 @@ impl Reader<'_> {
         if !self.take(']') {
             return Err(self.error("']' is missing"));
         }
-        Ok(Test::Attribute { name, operator, value, any_case })
+        Ok(Test::Attribute {
+            name,
+            operator,
+            value,
+            any_case,
+        })
     }
 
     fn value(&mut self) -> Result<String, SelectorError> {
         let Some(quote) = self.peek().filter(|c| matches!(c, '"' | '\'')) else {
             let rest = &self.text[self.at..];
-            let end = rest.find(|c: char| c == ']' || c.is_whitespace()).unwrap_or(rest.len());
+            let end = rest
+                .find(|c: char| c == ']' || c.is_whitespace())
+                .unwrap_or(rest.len());
             self.at += end;
-            return if end == 0 { Err(self.error("a value is missing")) } else { Ok(rest[..end].to_owned()) };
+            return if end == 0 {
+                Err(self.error("a value is missing"))
+            } else {
+                Ok(rest[..end].to_owned())
+            };
         };
         let rest = &self.text[self.at + 1..];
         let Some(end) = rest.find(quote) else {
@@ -184,16 +216,24 @@ impl Reader<'_> {
             "nth-child" => {
                 let inside = self.parenthesis()?;
                 let number = inside.trim().parse().ok().filter(|n| *n > 0);
-                number.map(Test::NthChild).ok_or_else(|| self.error("a whole number is expected in :nth-child()"))
+                number
+                    .map(Test::NthChild)
+                    .ok_or_else(|| self.error("a whole number is expected in :nth-child()"))
             }
             "not" => {
                 if !self.take('(') {
                     return Err(self.error("'(' is missing"));
                 }
                 self.blank();
-                let compound = self.compound()?.ok_or_else(|| self.error("a selector is empty"))?;
+                let compound = self
+                    .compound()?
+                    .ok_or_else(|| self.error("a selector is empty"))?;
                 self.blank();
-                if self.take(')') { Ok(Test::Not(Box::new(compound))) } else { Err(self.error("')' is missing")) }
+                if self.take(')') {
+                    Ok(Test::Not(Box::new(compound)))
+                } else {
+                    Err(self.error("')' is missing"))
+                }
             }
             _ => {
                 self.at = start;

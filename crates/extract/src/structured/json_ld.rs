@@ -28,13 +28,20 @@ impl JsonLd {
             if document.tag(node) != Tag::Script || document.end(node) == node + 1 {
                 continue;
             }
-            let is_json_ld = document.raw_attr(node, "type").is_some_and(|kind| kind.to_ascii_lowercase().contains("ld+json"));
+            let is_json_ld = document
+                .raw_attr(node, "type")
+                .is_some_and(|kind| kind.to_ascii_lowercase().contains("ld+json"));
             if is_json_ld && let Some(value) = json_repair::parse(document.raw_text(node + 1)) {
                 found.unfold(value, 0);
             }
         }
         found.article = found.best(article_rank);
-        found.page = found.best(|kind| u8::from(matches!(kind, "WebPage" | "ItemPage" | "AboutPage" | "FAQPage" | "CollectionPage")));
+        found.page = found.best(|kind| {
+            u8::from(matches!(
+                kind,
+                "WebPage" | "ItemPage" | "AboutPage" | "FAQPage" | "CollectionPage"
+            ))
+        });
         found
     }
 
@@ -51,13 +58,22 @@ impl JsonLd {
             Value::Object(mut map) => {
                 let graph = map.remove("@graph");
                 // An article is often wrapped in the page that it is the main thing of.
-                let inner = ["mainEntity", "mainEntityOfPage", "liveBlogUpdate", "hasPart"]
-                    .into_iter()
-                    .filter_map(|key| map.get(key))
-                    .filter(|value| value.get("@type").is_some_and(|kind| types(kind).any(|kind| article_rank(kind) > 1)))
-                    .take(1)
-                    .cloned()
-                    .collect::<Vec<_>>();
+                let inner = [
+                    "mainEntity",
+                    "mainEntityOfPage",
+                    "liveBlogUpdate",
+                    "hasPart",
+                ]
+                .into_iter()
+                .filter_map(|key| map.get(key))
+                .filter(|value| {
+                    value
+                        .get("@type")
+                        .is_some_and(|kind| types(kind).any(|kind| article_rank(kind) > 1))
+                })
+                .take(1)
+                .cloned()
+                .collect::<Vec<_>>();
                 if map.len() > 1 || graph.is_none() {
                     self.objects.push(map);
                 }
@@ -72,14 +88,25 @@ impl JsonLd {
     /// The first object of the highest rank, the richest if there are several.
     fn best(&self, rank: impl Fn(&str) -> u8) -> Option<usize> {
         let score = |object: &Map<String, Value>| {
-            let rank = object.get("@type").map_or(0, |kind| types(kind).map(&rank).max().unwrap_or(0));
+            let rank = object
+                .get("@type")
+                .map_or(0, |kind| types(kind).map(&rank).max().unwrap_or(0));
             if rank == 0 {
                 return 0;
             }
             let fields = ["headline", "datePublished", "author", "articleBody"];
-            usize::from(rank) * 10 + fields.iter().filter(|key| object.contains_key(**key)).count()
+            usize::from(rank) * 10
+                + fields
+                    .iter()
+                    .filter(|key| object.contains_key(**key))
+                    .count()
         };
-        let best = self.objects.iter().map(score).max().filter(|score| *score > 0)?;
+        let best = self
+            .objects
+            .iter()
+            .map(score)
+            .max()
+            .filter(|score| *score > 0)?;
         self.objects.iter().position(|object| score(object) == best)
     }
 
@@ -94,19 +121,30 @@ impl JsonLd {
     }
 
     /// All objects of a type.
-    pub(crate) fn of_type<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Map<String, Value>> {
-        self.objects.iter().filter(move |object| object.get("@type").is_some_and(|kind| types(kind).any(|kind| kind == name)))
+    pub(crate) fn of_type<'a>(
+        &'a self,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a Map<String, Value>> {
+        self.objects.iter().filter(move |object| {
+            object
+                .get("@type")
+                .is_some_and(|kind| types(kind).any(|kind| kind == name))
+        })
     }
 
     /// The type of the article object, the first if it has several.
     pub(crate) fn article_type(&self) -> Option<String> {
         let kinds = self.article()?.get("@type")?;
-        types(kinds).max_by_key(|kind| article_rank(kind)).map(str::to_owned)
+        types(kinds)
+            .max_by_key(|kind| article_rank(kind))
+            .map(str::to_owned)
     }
 
     /// A field of the article as text; empty counts as missing.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
-        self.article()?.get(key).and_then(|value| self.as_text(value))
+        self.article()?
+            .get(key)
+            .and_then(|value| self.as_text(value))
     }
 
     /// A field of the article as a list of texts.
@@ -115,7 +153,11 @@ impl JsonLd {
             return Vec::new();
         };
         match value {
-            Value::Array(list) => list.iter().take(100).filter_map(|value| self.as_text(value)).collect(),
+            Value::Array(list) => list
+                .iter()
+                .take(100)
+                .filter_map(|value| self.as_text(value))
+                .collect(),
             value => self.as_text(value).into_iter().collect(),
         }
     }
@@ -127,14 +169,29 @@ impl JsonLd {
             Value::Number(number) => number.to_string(),
             Value::Array(list) => return list.iter().find_map(|value| self.as_text(value)),
             Value::Object(object) => {
-                let named = ["name", "headline", "@value", "url", "contentUrl", "addressLocality"].into_iter().find_map(|key| match object.get(key) {
+                let named = [
+                    "name",
+                    "headline",
+                    "@value",
+                    "url",
+                    "contentUrl",
+                    "addressLocality",
+                ]
+                .into_iter()
+                .find_map(|key| match object.get(key) {
                     Some(Value::String(text)) if !text.trim().is_empty() => Some(text.clone()),
-                    Some(Value::Array(list)) => list.first().and_then(Value::as_str).map(str::to_owned),
+                    Some(Value::Array(list)) => {
+                        list.first().and_then(Value::as_str).map(str::to_owned)
+                    }
                     _ => None,
                 });
                 match named {
                     Some(named) => named,
-                    None => return self.resolve(object).and_then(|target| self.as_text_of(target)),
+                    None => {
+                        return self
+                            .resolve(object)
+                            .and_then(|target| self.as_text_of(target));
+                    }
                 }
             }
             Value::Bool(flag) => flag.to_string(),
@@ -147,13 +204,18 @@ impl JsonLd {
     }
 
     fn as_text_of(&self, object: &Map<String, Value>) -> Option<String> {
-        ["name", "headline", "url", "contentUrl"].into_iter().find_map(|key| object.get(key).and_then(Value::as_str)).map(fold_whitespace)
+        ["name", "headline", "url", "contentUrl"]
+            .into_iter()
+            .find_map(|key| object.get(key).and_then(Value::as_str))
+            .map(fold_whitespace)
     }
 
     /// The object that a bare `@id` points to.
     fn resolve(&self, reference: &Map<String, Value>) -> Option<&Map<String, Value>> {
         let id = reference.get("@id")?.as_str()?;
-        self.objects.iter().find(|object| object.len() > 1 && object.get("@id").and_then(Value::as_str) == Some(id))
+        self.objects.iter().find(|object| {
+            object.len() > 1 && object.get("@id").and_then(Value::as_str) == Some(id)
+        })
     }
 
     /// The address of an image or thing: a text, or the `url` of an object.
@@ -162,8 +224,15 @@ impl JsonLd {
             Value::String(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
             Value::Array(list) => list.iter().find_map(|value| self.address(value)),
             Value::Object(object) => {
-                let object = if object.contains_key("url") || object.contains_key("contentUrl") { object } else { self.resolve(object)? };
-                ["url", "contentUrl", "@id"].into_iter().find_map(|key| object.get(key).and_then(Value::as_str)).map(|text| text.trim().to_owned())
+                let object = if object.contains_key("url") || object.contains_key("contentUrl") {
+                    object
+                } else {
+                    self.resolve(object)?
+                };
+                ["url", "contentUrl", "@id"]
+                    .into_iter()
+                    .find_map(|key| object.get(key).and_then(Value::as_str))
+                    .map(|text| text.trim().to_owned())
             }
             _ => None,
         }
@@ -175,16 +244,34 @@ fn types(value: &Value) -> impl Iterator<Item = &str> {
         Value::Array(list) => list.as_slice(),
         single => std::slice::from_ref(single),
     };
-    list.iter().filter_map(Value::as_str).map(|kind| kind.rsplit(['/', '#', ':']).next().unwrap_or(kind))
+    list.iter()
+        .filter_map(Value::as_str)
+        .map(|kind| kind.rsplit(['/', '#', ':']).next().unwrap_or(kind))
 }
 
 /// How surely a type is the article of its page; 0 if it is none.
 pub(crate) fn article_rank(kind: &str) -> u8 {
     match kind {
-        "NewsArticle" | "ReportageNewsArticle" | "AnalysisNewsArticle" | "OpinionNewsArticle" | "BackgroundNewsArticle" | "ReviewNewsArticle"
-        | "AskPublicNewsArticle" | "LiveBlogPosting" | "SatiricalArticle" => 5,
-        "Article" | "BlogPosting" | "Report" | "ScholarlyArticle" | "TechArticle" | "MedicalScholarlyArticle" | "AdvertiserContentArticle"
-        | "SocialMediaPosting" | "Blogposting" | "HowTo" | "DiscussionForumPosting" => 4,
+        "NewsArticle"
+        | "ReportageNewsArticle"
+        | "AnalysisNewsArticle"
+        | "OpinionNewsArticle"
+        | "BackgroundNewsArticle"
+        | "ReviewNewsArticle"
+        | "AskPublicNewsArticle"
+        | "LiveBlogPosting"
+        | "SatiricalArticle" => 5,
+        "Article"
+        | "BlogPosting"
+        | "Report"
+        | "ScholarlyArticle"
+        | "TechArticle"
+        | "MedicalScholarlyArticle"
+        | "AdvertiserContentArticle"
+        | "SocialMediaPosting"
+        | "Blogposting"
+        | "HowTo"
+        | "DiscussionForumPosting" => 4,
         "Recipe" | "Review" | "MedicalWebPage" | "QAPage" | "PodcastEpisode" | "VideoObject" => 2,
         "CreativeWork" => 1,
         _ => 0,

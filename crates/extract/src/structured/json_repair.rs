@@ -22,7 +22,11 @@ pub(super) fn parse(text: &str) -> Option<Value> {
     } else {
         text
     };
-    let mut reader = Reader { bytes: text.as_bytes(), text, at: 0 };
+    let mut reader = Reader {
+        bytes: text.as_bytes(),
+        text,
+        at: 0,
+    };
     let mut values = Vec::new();
     // Several objects one after the other are read as a list.
     while values.len() < 50 {
@@ -46,7 +50,12 @@ pub(super) fn parse(text: &str) -> Option<Value> {
 /// Without CDATA and comment wrappers.
 fn strip_wrapping(text: &str) -> &str {
     let mut text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
-    for (start, end) in [("<!--", "-->"), ("//<![CDATA[", "//]]>"), ("<![CDATA[", "]]>"), ("/*<![CDATA[*/", "/*]]>*/")] {
+    for (start, end) in [
+        ("<!--", "-->"),
+        ("//<![CDATA[", "//]]>"),
+        ("<![CDATA[", "]]>"),
+        ("/*<![CDATA[*/", "/*]]>*/"),
+    ] {
         if let Some(rest) = text.strip_prefix(start) {
             text = rest.trim().strip_suffix(end).unwrap_or(rest).trim();
         }
@@ -186,10 +195,18 @@ impl Reader<'_> {
             None | Some(b'}' | b']' | b':') => true,
             Some(b',') => {
                 let next = rest[1..].trim_ascii_start().first();
-                matches!(next, None | Some(b'"' | b'\'' | b'{' | b'[' | b'}' | b']' | b'-' | b'/' | b'0'..=b'9' | b't' | b'f' | b'n'))
+                matches!(
+                    next,
+                    None | Some(
+                        b'"' | b'\'' | b'{' | b'[' | b'}' | b']' | b'-' | b'/' | b'0'
+                            ..=b'9' | b't' | b'f' | b'n'
+                    )
+                )
             }
             // A line break between two strings: the comma was forgotten.
-            Some(b'"') => self.bytes[self.at + 1..].first().is_some_and(|b| matches!(b, b'\n' | b'\r')),
+            Some(b'"') => self.bytes[self.at + 1..]
+                .first()
+                .is_some_and(|b| matches!(b, b'\n' | b'\r')),
             Some(_) => false,
         }
     }
@@ -203,7 +220,10 @@ impl Reader<'_> {
             Some(b'r' | b'b' | b'f') => out.push(' '),
             Some(b'u') => {
                 let code = |at: usize| {
-                    self.bytes.get(at..at + 4).and_then(|hex| std::str::from_utf8(hex).ok()).and_then(|hex| u32::from_str_radix(hex, 16).ok())
+                    self.bytes
+                        .get(at..at + 4)
+                        .and_then(|hex| std::str::from_utf8(hex).ok())
+                        .and_then(|hex| u32::from_str_radix(hex, 16).ok())
                 };
                 let Some(high) = code(self.at) else {
                     return;
@@ -235,7 +255,10 @@ impl Reader<'_> {
     /// `true`, `12.5`, `null`, or what was written without quotes.
     fn word(&mut self) -> Value {
         let from = self.at;
-        while self.peek().is_some_and(|b| !matches!(b, b',' | b'}' | b']' | b'\n' | b':' | b'"')) {
+        while self
+            .peek()
+            .is_some_and(|b| !matches!(b, b',' | b'}' | b']' | b'\n' | b':' | b'"'))
+        {
             self.at += 1;
         }
         if self.at == from {
@@ -267,15 +290,51 @@ mod tests {
     fn broken_json_is_read() {
         for (name, text, value) in [
             ("strict", r#"{"a": 1}"#, json!({"a": 1})),
-            ("trailing commas", r#"{"a": [1, 2,], "b": 3,}"#, json!({"a": [1, 2], "b": 3})),
-            ("raw line break in a string", "{\"a\": \"one\ntwo\"}", json!({"a": "one\ntwo"})),
-            ("unescaped quotes", r#"{"a": "the "best" of all", "b": 1}"#, json!({"a": "the \"best\" of all", "b": 1})),
-            ("comments and CDATA", "//<![CDATA[\n{\"a\": /* x */ 1}\n//]]>", json!({"a": 1})),
-            ("missing end", r#"{"a": {"b": [1, 2"#, json!({"a": {"b": [1, 2]}})),
-            ("forgotten comma", "{\"a\": \"x\"\n\"b\": \"y\"}", json!({"a": "x", "b": "y"})),
-            ("two objects", r#"{"a": 1}{"b": 2}"#, json!([{"a": 1}, {"b": 2}])),
-            ("entities", "{&quot;a&quot;: &quot;b&quot;}", json!({"a": "b"})),
-            ("escapes", r#"{"a": "\u00e9\ud83d\ude00\q",}"#, json!({"a": "é😀q"})),
+            (
+                "trailing commas",
+                r#"{"a": [1, 2,], "b": 3,}"#,
+                json!({"a": [1, 2], "b": 3}),
+            ),
+            (
+                "raw line break in a string",
+                "{\"a\": \"one\ntwo\"}",
+                json!({"a": "one\ntwo"}),
+            ),
+            (
+                "unescaped quotes",
+                r#"{"a": "the "best" of all", "b": 1}"#,
+                json!({"a": "the \"best\" of all", "b": 1}),
+            ),
+            (
+                "comments and CDATA",
+                "//<![CDATA[\n{\"a\": /* x */ 1}\n//]]>",
+                json!({"a": 1}),
+            ),
+            (
+                "missing end",
+                r#"{"a": {"b": [1, 2"#,
+                json!({"a": {"b": [1, 2]}}),
+            ),
+            (
+                "forgotten comma",
+                "{\"a\": \"x\"\n\"b\": \"y\"}",
+                json!({"a": "x", "b": "y"}),
+            ),
+            (
+                "two objects",
+                r#"{"a": 1}{"b": 2}"#,
+                json!([{"a": 1}, {"b": 2}]),
+            ),
+            (
+                "entities",
+                "{&quot;a&quot;: &quot;b&quot;}",
+                json!({"a": "b"}),
+            ),
+            (
+                "escapes",
+                r#"{"a": "\u00e9\ud83d\ude00\q",}"#,
+                json!({"a": "é😀q"}),
+            ),
         ] {
             assert_eq!(parse(text), Some(value), "{name}");
         }

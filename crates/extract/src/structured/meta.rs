@@ -33,12 +33,27 @@ impl Meta {
                 Tag::Title if meta.title.is_none() => {
                     meta.title = Some(document.text(node)).filter(|title| !title.is_empty());
                 }
-                Tag::Base if meta.base.is_none() => meta.base = document.attr(node, "href").map(|href| href.trim().to_owned()),
-                Tag::Html => {
-                    meta.amp = document.attrs(node).any(|(name, _)| matches!(name, "amp" | "⚡"));
-                    meta.lang = document.attr(node, "lang").or_else(|| document.attr(node, "xml:lang")).map(|lang| lang.trim().to_owned()).filter(|lang| !lang.is_empty());
+                Tag::Base if meta.base.is_none() => {
+                    meta.base = document
+                        .attr(node, "href")
+                        .map(|href| href.trim().to_owned())
                 }
-                Tag::Body if meta.lang.is_none() => meta.lang = document.attr(node, "lang").map(|lang| lang.into_owned()).filter(|lang| !lang.is_empty()),
+                Tag::Html => {
+                    meta.amp = document
+                        .attrs(node)
+                        .any(|(name, _)| matches!(name, "amp" | "⚡"));
+                    meta.lang = document
+                        .attr(node, "lang")
+                        .or_else(|| document.attr(node, "xml:lang"))
+                        .map(|lang| lang.trim().to_owned())
+                        .filter(|lang| !lang.is_empty());
+                }
+                Tag::Body if meta.lang.is_none() => {
+                    meta.lang = document
+                        .attr(node, "lang")
+                        .map(|lang| lang.into_owned())
+                        .filter(|lang| !lang.is_empty())
+                }
                 _ => {}
             }
         }
@@ -53,7 +68,10 @@ impl Meta {
         for (key, value) in document.attrs(node) {
             if key.eq_ignore_ascii_case("content") {
                 content = content.or(Some(value));
-            } else if ["property", "name", "itemprop", "http-equiv"].iter().any(|k| key.eq_ignore_ascii_case(k)) {
+            } else if ["property", "name", "itemprop", "http-equiv"]
+                .iter()
+                .any(|k| key.eq_ignore_ascii_case(k))
+            {
                 name = name.or(Some(value));
             }
         }
@@ -75,15 +93,20 @@ impl Meta {
 
     fn link(&mut self, document: &Document<'_>, node: NodeId) {
         if self.links.len() < TAGS
-            && let (Some(rel), Some(href)) = (document.attr(node, "rel"), document.attr(node, "href"))
+            && let (Some(rel), Some(href)) =
+                (document.attr(node, "rel"), document.attr(node, "href"))
         {
-            self.links.push((rel.to_ascii_lowercase(), href.trim().to_owned()));
+            self.links
+                .push((rel.to_ascii_lowercase(), href.trim().to_owned()));
         }
     }
 
     /// The first tag of a name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.tags.iter().find(|(key, _)| key == name).map(|(_, content)| content.as_str())
+        self.tags
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, content)| content.as_str())
     }
 
     /// The first tag that any of the names has, in the order of the names.
@@ -92,10 +115,16 @@ impl Meta {
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.tags.iter().filter(move |(key, _)| key == name).map(|(_, content)| content.as_str())
+        self.tags
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, content)| content.as_str())
     }
 
     pub(crate) fn link_to(&self, rel: &str) -> Option<&str> {
-        self.links.iter().find(|(rels, _)| rels.split_ascii_whitespace().any(|r| r == rel)).map(|(_, href)| href.as_str())
+        self.links
+            .iter()
+            .find(|(rels, _)| rels.split_ascii_whitespace().any(|r| r == rel))
+            .map(|(_, href)| href.as_str())
     }
 }

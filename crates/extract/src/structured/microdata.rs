@@ -17,8 +17,13 @@ pub(crate) struct Microdata {
 impl Microdata {
     pub(crate) fn collect(document: &Document<'_>) -> Self {
         let item = article_item(document);
-        let (from, to) = item.as_ref().map_or((1, document.len()), |(node, _)| (*node + 1, document.end(*node)));
-        let mut found = Self { properties: Vec::new(), kind: item.map(|(_, kind)| kind) };
+        let (from, to) = item.as_ref().map_or((1, document.len()), |(node, _)| {
+            (*node + 1, document.end(*node))
+        });
+        let mut found = Self {
+            properties: Vec::new(),
+            kind: item.map(|(_, kind)| kind),
+        };
         // Without an article item any property might belong to anything.
         if found.kind.is_none() {
             return found;
@@ -53,11 +58,17 @@ impl Microdata {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.properties.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.properties
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.properties.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.properties
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 }
 
@@ -81,7 +92,12 @@ fn article_item(document: &Document<'_>) -> Option<(NodeId, String)> {
 
 fn value(document: &Document<'_>, node: NodeId, nested: bool) -> Option<String> {
     if nested {
-        let inner = (node + 1..document.end(node)).find(|id| document.tag(*id) != Tag::Text && document.raw_attr(*id, "itemprop").is_some_and(|name| matches!(name, "name" | "url")));
+        let inner = (node + 1..document.end(node)).find(|id| {
+            document.tag(*id) != Tag::Text
+                && document
+                    .raw_attr(*id, "itemprop")
+                    .is_some_and(|name| matches!(name, "name" | "url"))
+        });
         if let Some(inner) = inner {
             return value(document, inner, false);
         }
@@ -93,8 +109,16 @@ fn value(document: &Document<'_>, node: NodeId, nested: bool) -> Option<String> 
         Tag::Time => "datetime",
         _ => "content",
     };
-    let by_attribute = document.attr(node, attribute).map(|value| fold_whitespace(&value));
+    let by_attribute = document
+        .attr(node, attribute)
+        .map(|value| fold_whitespace(&value));
     // The name of an author is often a link: its text is meant.
-    let is_name_link = document.tag(node) == Tag::A && document.raw_attr(node, "itemprop").is_some_and(|name| matches!(name, "name" | "author"));
-    by_attribute.filter(|_| !is_name_link).or_else(|| Some(document.text(node))).filter(|value| !value.is_empty())
+    let is_name_link = document.tag(node) == Tag::A
+        && document
+            .raw_attr(node, "itemprop")
+            .is_some_and(|name| matches!(name, "name" | "author"));
+    by_attribute
+        .filter(|_| !is_name_link)
+        .or_else(|| Some(document.text(node)))
+        .filter(|value| !value.is_empty())
 }

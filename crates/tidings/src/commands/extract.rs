@@ -91,12 +91,22 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Failure> {
     }
     pages.sort();
     if pages.is_empty() {
-        return Err(anyhow::anyhow!("there are no pages (.html, .htm, .html.gz) in {}", args.paths[0].display()).into());
+        return Err(anyhow::anyhow!(
+            "there are no pages (.html, .htm, .html.gz) in {}",
+            args.paths[0].display()
+        )
+        .into());
     }
     let urls = addresses(args)?;
-    let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let threads = args
+        .threads
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let failed = extract_all(args, &pages, &urls, threads.clamp(1, pages.len()))?;
-    if failed > 0 { Err(Failure::Reported) } else { Ok(()) }
+    if failed > 0 {
+        Err(Failure::Reported)
+    } else {
+        Ok(())
+    }
 }
 
 /// All pages below a path.
@@ -121,7 +131,9 @@ fn collect(path: &Path, pages: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 /// The name of a page without what says that it is one.
 fn id_of(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
-    [".html.gz", ".htm.gz", ".html", ".htm"].into_iter().find_map(|end| name.strip_suffix(end))
+    [".html.gz", ".htm.gz", ".html", ".htm"]
+        .into_iter()
+        .find_map(|end| name.strip_suffix(end))
 }
 
 fn addresses(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
@@ -129,7 +141,10 @@ fn addresses(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
     if let Some(file) = &args.urls {
         let about = || format!("{} can't be read", file.display());
         for line in BufReader::new(fs::File::open(file).with_context(about)?).lines() {
-            let Address { id, url } = serde_json::from_str(&line.with_context(about)?).with_context(|| format!("{}: a line is not JSON with id and url", file.display()))?;
+            let Address { id, url } = serde_json::from_str(&line.with_context(about)?)
+                .with_context(|| {
+                    format!("{}: a line is not JSON with id and url", file.display())
+                })?;
             urls.insert(id, url);
         }
     }
@@ -137,7 +152,12 @@ fn addresses(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
 }
 
 /// Extracts in parallel, prints in order, and counts what could not be read.
-fn extract_all(args: &ExtractArgs, pages: &[PathBuf], urls: &HashMap<String, String>, threads: usize) -> anyhow::Result<usize> {
+fn extract_all(
+    args: &ExtractArgs,
+    pages: &[PathBuf],
+    urls: &HashMap<String, String>,
+    threads: usize,
+) -> anyhow::Result<usize> {
     let next = AtomicUsize::new(0);
     let (done, results) = mpsc::sync_channel::<(usize, Row)>(threads * 4);
     thread::scope(|scope| {
@@ -147,7 +167,10 @@ fn extract_all(args: &ExtractArgs, pages: &[PathBuf], urls: &HashMap<String, Str
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     // The receiver is gone when printing failed: nobody wants the rest.
-                    if pages.get(index).is_none_or(|path| done.send((index, extract(args, path, urls))).is_err()) {
+                    if pages
+                        .get(index)
+                        .is_none_or(|path| done.send((index, extract(args, path, urls))).is_err())
+                    {
                         return;
                     }
                 }
@@ -175,14 +198,37 @@ fn extract(args: &ExtractArgs, path: &Path, urls: &HashMap<String, String>) -> R
     let id = id_of(path).map_or_else(|| path.display().to_string(), str::to_owned);
     let html = match read(path) {
         Ok(html) => html,
-        Err(error) => return row(id, Some(format!("{error:#}")), Article::default(), Duration::ZERO),
+        Err(error) => {
+            return row(
+                id,
+                Some(format!("{error:#}")),
+                Article::default(),
+                Duration::ZERO,
+            );
+        }
     };
     let start = Instant::now();
     let deadline = start + Duration::from_millis(args.budget);
     let within_budget = || Instant::now() < deadline;
-    let url = args.url.as_deref().or_else(|| urls.get(&id).map(String::as_str)).unwrap_or("");
-    let page = Page { html: &html, url, charset: None, selectors: None, feed: None, now: jiff::Timestamp::now() };
-    let options = Options { markdown: args.markdown, explain: args.explain, within_budget: &within_budget, ..Options::default() };
+    let url = args
+        .url
+        .as_deref()
+        .or_else(|| urls.get(&id).map(String::as_str))
+        .unwrap_or("");
+    let page = Page {
+        html: &html,
+        url,
+        charset: None,
+        selectors: None,
+        feed: None,
+        now: jiff::Timestamp::now(),
+    };
+    let options = Options {
+        markdown: args.markdown,
+        explain: args.explain,
+        within_budget: &within_budget,
+        ..Options::default()
+    };
     let article = tidings_extract::extract(&page, &options);
     row(id, None, article, start.elapsed())
 }
@@ -192,9 +238,14 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let file = fs::File::open(path).with_context(about)?;
     let mut html = Vec::new();
     if path.extension().is_some_and(|end| end == "gz") {
-        GzDecoder::new(file).take(LARGEST).read_to_end(&mut html).with_context(about)?;
+        GzDecoder::new(file)
+            .take(LARGEST)
+            .read_to_end(&mut html)
+            .with_context(about)?;
     } else {
-        file.take(LARGEST).read_to_end(&mut html).with_context(about)?;
+        file.take(LARGEST)
+            .read_to_end(&mut html)
+            .with_context(about)?;
     }
     Ok(html)
 }
