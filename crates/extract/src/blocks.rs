@@ -175,9 +175,9 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
             Tag::Br => {
                 breaks += 1;
                 if breaks > 1 {
-                    cutter.close()
+                    cutter.close();
                 } else {
-                    cutter.line_break()
+                    cutter.line_break();
                 }
             }
             Tag::A => link_end = link_end.max(document.end(node)),

@@ -399,14 +399,14 @@ impl Judge<'_, '_> {
                 Kind::Bare | Kind::Paragraph
                     if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 =>
                 {
-                    tail.push(index)
+                    tail.push(index);
                 }
                 Kind::Bare | Kind::Paragraph
                     if paragraphs < 3
                         && (starts_with_author(&block.text, witnesses)
                             || paragraphs == 0 && block.italic && block.size < 500) =>
                 {
-                    tail.push(index)
+                    tail.push(index);
                 }
                 Kind::Bare | Kind::Paragraph if paragraphs < 3 => paragraphs += 1,
                 _ => break,

@@ -110,21 +110,15 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
             2 if name.eq_ignore_ascii_case("id") => roles |= of_words(value),
             4 if name.eq_ignore_ascii_case("role") => roles |= of_aria_role(value),
             5 if name.eq_ignore_ascii_case("class") => roles |= of_words(value),
-            5 if name.eq_ignore_ascii_case("style") => {
-                if hides(value) {
-                    roles |= Roles::HIDDEN;
-                }
-            }
-            6 if name.eq_ignore_ascii_case("hidden") => {
-                if !value.eq_ignore_ascii_case("until-found") {
-                    roles |= Roles::HIDDEN;
-                }
+            5 if name.eq_ignore_ascii_case("style") && hides(value) => roles |= Roles::HIDDEN,
+            6 if name.eq_ignore_ascii_case("hidden")
+                && !value.eq_ignore_ascii_case("until-found") =>
+            {
+                roles |= Roles::HIDDEN;
             }
             8 if name.eq_ignore_ascii_case("itemprop") => roles |= of_itemprop(value),
-            11 if name.eq_ignore_ascii_case("aria-hidden") => {
-                if value == "true" {
-                    roles |= Roles::HIDDEN;
-                }
+            11 if name.eq_ignore_ascii_case("aria-hidden") && value == "true" => {
+                roles |= Roles::HIDDEN;
             }
             10 if name.eq_ignore_ascii_case("aria-label") => roles |= of_label(value),
             _ => {}

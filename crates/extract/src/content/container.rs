@@ -80,9 +80,14 @@ fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId)
     // An article in several parts: none of them is all of it.
     let parts = |role: Roles| {
         let (mut sum, mut end) = (0.0, 0);
-        for node in best + 1..document.end(best) {
+        for (node, gain) in gains
+            .iter()
+            .enumerate()
+            .take(document.end(best))
+            .skip(best + 1)
+        {
             if node >= end && blocks.own_roles[node].has(role) {
-                sum += gains[node];
+                sum += gain;
                 end = document.end(node);
             }
         }

@@ -16,31 +16,13 @@ pub(super) fn is_notice(text: &str) -> bool {
         || head.contains("all rights reserved")
 }
 
+#[rustfmt::skip]
 const STARTS: &[&str] = &[
-    "disclaimer:",
-    "disclosure:",
-    "affiliate disclosure",
-    "advertiser disclosure",
-    "editorial disclosure",
-    "copyright ©",
-    "© ",
-    "©20",
-    "(c) 20",
-    "all rights reserved",
-    "the views expressed",
-    "the opinions expressed",
-    "views expressed are",
-    "haftungsausschluss:",
-    "alle rechte vorbehalten",
-    "tous droits réservés",
-    "todos los derechos reservados",
-    "tutti i diritti riservati",
-    "todos os direitos reservados",
-    "alle rechten voorbehouden",
-    "все права защищены",
-    "無断転載",
-    "版权所有",
-    "版權所有",
+    "disclaimer:", "disclosure:", "affiliate disclosure", "advertiser disclosure", "editorial disclosure",
+    "copyright ©", "© ", "©20", "(c) 20", "all rights reserved", "the views expressed",
+    "the opinions expressed", "views expressed are", "haftungsausschluss:", "alle rechte vorbehalten",
+    "tous droits réservés", "todos los derechos reservados", "tutti i diritti riservati",
+    "todos os direitos reservados", "alle rechten voorbehouden", "все права защищены", "無断転載", "版权所有", "版權所有",
 ];
 
 #[cfg(test)]

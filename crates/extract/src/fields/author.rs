@@ -145,9 +145,9 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
         }
         if let Some(name) = as_person(&document.text(node)) {
             if by_rel {
-                linked.push(name)
+                linked.push(name);
             } else {
-                addressed.push(name)
+                addressed.push(name);
             }
         }
     }
@@ -181,11 +181,11 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
     if let Some((_, name)) = named {
         return vec![name];
     }
-    let mut lines =
+    let lines =
         blocks.list.iter().enumerate().filter(|(index, block)| {
             near(*index) && block.size <= 120 && !block.roles.has(elsewhere)
         });
-    while let Some((index, block)) = lines.next() {
+    for (index, block) in lines {
         if let Some(name) = after_by(&block.text) {
             return vec![name];
         }

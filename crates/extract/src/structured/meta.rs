@@ -36,7 +36,7 @@ impl Meta {
                 Tag::Base if meta.base.is_none() => {
                     meta.base = document
                         .attr(node, "href")
-                        .map(|href| href.trim().to_owned())
+                        .map(|href| href.trim().to_owned());
                 }
                 Tag::Html => {
                     meta.amp = document
@@ -52,7 +52,7 @@ impl Meta {
                     meta.lang = document
                         .attr(node, "lang")
                         .map(|lang| lang.into_owned())
-                        .filter(|lang| !lang.is_empty())
+                        .filter(|lang| !lang.is_empty());
                 }
                 _ => {}
             }
