@@ -50,6 +50,8 @@ pub(crate) struct Content {
 pub(crate) struct Witnesses {
     pub(crate) titles: Vec<String>,
     pub(crate) authors: Vec<String>,
+    /// How the site calls itself.
+    pub(crate) sites: Vec<String>,
 }
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
@@ -249,6 +251,12 @@ fn ends_a_sentence(text: &str) -> bool {
         .ends_with(['.', '!', '?', ':', '…', '。', '！', '？', ';'])
 }
 
+#[rustfmt::skip]
+const NETWORKS: &[&str] = &[
+    "facebook.com", "instagram.com", "twitter.com", "x.com", "linkedin.com", "pinterest.com", "youtube.com",
+    "tiktok.com", "threads.net", "bsky.app", "t.me", "telegram.me", "whatsapp.com", "vk.com", "weibo.com",
+];
+
 struct Judge<'a, 's> {
     document: &'a Document<'s>,
     blocks: &'a Blocks,
@@ -403,7 +411,7 @@ impl Judge<'_, '_> {
                 }
                 Kind::Bare | Kind::Paragraph
                     if paragraphs < 3
-                        && (starts_with_author(&block.text, witnesses)
+                        && (self.is_about_the_makers(block, witnesses)
                             || paragraphs == 0 && block.italic && block.size < 500) =>
                 {
                     tail.push(index);
@@ -415,6 +423,29 @@ impl Judge<'_, '_> {
         for index in tail {
             self.verdicts[index] = Verdict::Tail;
         }
+    }
+
+    /// Said after the article: about the author or the site, a footnote, an
+    /// invitation to follow.
+    fn is_about_the_makers(&self, block: &Block, witnesses: &Witnesses) -> bool {
+        starts_with_name(&block.text, witnesses)
+            || is_footnote(&block.text)
+            || block.size < 200 && self.leads_to_network(block)
+    }
+
+    /// One of its links leads to a social network.
+    fn leads_to_network(&self, block: &Block) -> bool {
+        block.link_size > 0
+            && (block.node..=block.last).any(|node| {
+                let host = self
+                    .document
+                    .raw_attr(node, "href")
+                    .and_then(|href| href.split("://").nth(1))
+                    .map(|rest| rest.split('/').next().unwrap_or(rest));
+                host.is_some_and(|host| {
+                    NETWORKS.contains(&host.trim_start_matches("www.").trim_start_matches("m."))
+                })
+            })
     }
 
     /// Paragraphs between the headline and an article that was narrowed too far.
@@ -458,15 +489,22 @@ impl Judge<'_, '_> {
     }
 }
 
-/// "Jane Doe is a reporter at …": the name, then more than the name.
-fn starts_with_author(text: &str, witnesses: &Witnesses) -> bool {
-    witnesses.authors.iter().any(|author| {
-        let known = author.split_whitespace().count() > 1;
-        known
-            && text
-                .strip_prefix(author.as_str())
-                .is_some_and(|rest| rest.len() > 20)
+/// "Jane Doe is a reporter at …", "The Daily is …": a known name, then more.
+fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
+    let full_names = witnesses.authors.iter().filter(|name| name.contains(' '));
+    full_names.chain(&witnesses.sites).any(|name| {
+        text.get(..name.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(name))
+            && text.len() > name.len() + 20
+            && !text[name.len()..].starts_with(char::is_alphanumeric)
     })
+}
+
+/// `[3] Title of a source, 2020`.
+fn is_footnote(text: &str) -> bool {
+    let number = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    number
+        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn same_words(a: &str, b: &str) -> bool {

@@ -72,6 +72,12 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         .flatten()
         .collect(),
         authors: author::declared(&json_ld, &meta, &microdata),
+        sites: statements
+            .site_name()
+            .map(|site| site.value)
+            .filter(|name| name.len() > 3)
+            .into_iter()
+            .collect(),
     };
     let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
     let kept: Vec<&Block> = blocks

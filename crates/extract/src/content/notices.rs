@@ -13,7 +13,7 @@ pub(super) fn is_notice(text: &str) -> bool {
         || head.contains("affiliate")
             && (head.contains("commission") || head.contains("links"))
             && text.len() < 600
-        || head.contains("all rights reserved")
+        || CONTAINS.iter().any(|phrase| head.contains(phrase))
 }
 
 #[rustfmt::skip]
@@ -23,6 +23,15 @@ const STARTS: &[&str] = &[
     "the opinions expressed", "views expressed are", "haftungsausschluss:", "alle rechte vorbehalten",
     "tous droits réservés", "todos los derechos reservados", "tutti i diritti riservati",
     "todos os direitos reservados", "alle rechten voorbehouden", "все права защищены", "無断転載", "版权所有", "版權所有",
+];
+
+#[rustfmt::skip]
+const CONTAINS: &[&str] = &[
+    "all rights reserved", "for informational purposes only", "for general information purposes only",
+    "does not constitute legal", "does not constitute an endorsement", "does not constitute financial",
+    "article originally appeared", "article was originally published", "article also appeared in",
+    "story originally appeared", "story was originally published",
+    "dient nur zu informationszwecken", "uniquement à titre informatif", "únicamente con fines informativos",
 ];
 
 #[cfg(test)]
