@@ -5,14 +5,15 @@ mod clutter;
 mod container;
 mod headings;
 mod notices;
+mod repeats;
+mod tail;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::html::{Document, NodeId};
 use crate::roles::Roles;
-use headings::{Aside, aside};
+use headings::aside;
 
 /// Why a block is in the article or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +128,7 @@ fn find_without(
         range,
     };
     judge.drop_repeated();
+    judge.drop_copy();
     judge.drop_preamble(witnesses);
     judge.drop_asides();
     judge.drop_tail(witnesses);
@@ -251,12 +253,6 @@ fn ends_a_sentence(text: &str) -> bool {
         .ends_with(['.', '!', '?', ':', '…', '。', '！', '？', ';'])
 }
 
-#[rustfmt::skip]
-const NETWORKS: &[&str] = &[
-    "facebook.com", "instagram.com", "twitter.com", "x.com", "linkedin.com", "pinterest.com", "youtube.com",
-    "tiktok.com", "threads.net", "bsky.app", "t.me", "telegram.me", "whatsapp.com", "vk.com", "weibo.com",
-];
-
 struct Judge<'a, 's> {
     document: &'a Document<'s>,
     blocks: &'a Blocks,
@@ -270,44 +266,6 @@ impl Judge<'_, '_> {
         self.range
             .clone()
             .filter(|index| self.verdicts[*index] == Verdict::Kept)
-    }
-
-    /// The same text again: variants of a page for phones and desktops.
-    fn drop_repeated(&mut self) {
-        let mut seen = HashSet::new();
-        let mut repeated = Vec::new();
-        let (mut total, mut again) = (0, 0);
-        for index in self.kept() {
-            let block = &self.blocks.list[index];
-            total += block.size;
-            if block.size >= 40 && !seen.insert(block.text.as_str()) {
-                repeated.push(index);
-                again += block.size;
-            }
-        }
-        // Single lines do come twice in an article; whole sections don't.
-        if again * 4 < total {
-            return;
-        }
-        for pair in repeated.windows(2) {
-            // What is short goes with the long ones around it.
-            let between = pair[0] + 1..pair[1];
-            if between.len() < 8
-                && between
-                    .clone()
-                    .all(|index| self.blocks.list[index].size < 40)
-            {
-                for index in between
-                    .filter(|index| self.verdicts[*index] == Verdict::Kept)
-                    .collect::<Vec<_>>()
-                {
-                    self.verdicts[index] = Verdict::Repeated;
-                }
-            }
-        }
-        for index in repeated {
-            self.verdicts[index] = Verdict::Repeated;
-        }
     }
 
     fn drop_preamble(&mut self, witnesses: &Witnesses) {
@@ -352,102 +310,6 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// What stands under "Related articles" and the like.
-    fn drop_asides(&mut self) {
-        let total: usize = self.kept().map(|index| self.blocks.list[index].size).sum();
-        let mut before = 0;
-        let mut under: Option<(Aside, u8)> = None;
-        for index in self.range.clone() {
-            if self.verdicts[index] != Verdict::Kept {
-                continue;
-            }
-            let block = &self.blocks.list[index];
-            let level = match block.kind {
-                Kind::Heading(level) => Some(level),
-                _ if block.bold && block.size < 60 => Some(7),
-                _ => None,
-            };
-            if let Some(kind) = aside(&block.text)
-                && (level.is_some() || block.size < 40)
-                && (kind == Aside::Links || before * 2 > total)
-            {
-                under = Some((kind, level.unwrap_or(7)));
-                self.verdicts[index] = Verdict::Tail;
-                continue;
-            }
-            before += block.size;
-            match under {
-                Some((Aside::Links, heading)) => {
-                    if is_paragraph(block) || level.is_some_and(|level| level <= heading) {
-                        under = None;
-                    } else {
-                        self.verdicts[index] = Verdict::Tail;
-                    }
-                }
-                Some((Aside::Prose, heading)) => {
-                    if level.is_some_and(|level| level <= heading) {
-                        under = None;
-                    } else {
-                        self.verdicts[index] = Verdict::Tail;
-                    }
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// Short lines after the last paragraph, and what is said about the author there.
-    fn drop_tail(&mut self, witnesses: &Witnesses) {
-        let mut tail = Vec::new();
-        let mut paragraphs = 0;
-        for index in self.kept().rev() {
-            let block = &self.blocks.list[index];
-            match block.kind {
-                Kind::Heading(_) => {}
-                Kind::Bare | Kind::Paragraph
-                    if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 =>
-                {
-                    tail.push(index);
-                }
-                Kind::Bare | Kind::Paragraph
-                    if paragraphs < 3
-                        && (self.is_about_the_makers(block, witnesses)
-                            || paragraphs == 0 && block.italic && block.size < 500) =>
-                {
-                    tail.push(index);
-                }
-                Kind::Bare | Kind::Paragraph if paragraphs < 3 => paragraphs += 1,
-                _ => break,
-            }
-        }
-        for index in tail {
-            self.verdicts[index] = Verdict::Tail;
-        }
-    }
-
-    /// Said after the article: about the author or the site, a footnote, an
-    /// invitation to follow.
-    fn is_about_the_makers(&self, block: &Block, witnesses: &Witnesses) -> bool {
-        starts_with_name(&block.text, witnesses)
-            || is_footnote(&block.text)
-            || block.size < 200 && self.leads_to_network(block)
-    }
-
-    /// One of its links leads to a social network.
-    fn leads_to_network(&self, block: &Block) -> bool {
-        block.link_size > 0
-            && (block.node..=block.last).any(|node| {
-                let host = self
-                    .document
-                    .raw_attr(node, "href")
-                    .and_then(|href| href.split("://").nth(1))
-                    .map(|rest| rest.split('/').next().unwrap_or(rest));
-                host.is_some_and(|host| {
-                    NETWORKS.contains(&host.trim_start_matches("www.").trim_start_matches("m."))
-                })
-            })
-    }
-
     /// Paragraphs between the headline and an article that was narrowed too far.
     fn keep_lead(&mut self, wider: NodeId) {
         let start = self.range.start;
@@ -487,24 +349,6 @@ impl Judge<'_, '_> {
             }
         }
     }
-}
-
-/// "Jane Doe is a reporter at …", "The Daily is …": a known name, then more.
-fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
-    let full_names = witnesses.authors.iter().filter(|name| name.contains(' '));
-    full_names.chain(&witnesses.sites).any(|name| {
-        text.get(..name.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(name))
-            && text.len() > name.len() + 20
-            && !text[name.len()..].starts_with(char::is_alphanumeric)
-    })
-}
-
-/// `[3] Title of a source, 2020`.
-fn is_footnote(text: &str) -> bool {
-    let number = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    number
-        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn same_words(a: &str, b: &str) -> bool {

@@ -86,7 +86,7 @@ impl Signature {
 }
 
 /// Words in lower case as hashes; in scripts without spaces every character is one.
-fn word_hashes(text: &str) -> Vec<u64> {
+pub(crate) fn word_hashes(text: &str) -> Vec<u64> {
     let mut hashes = Vec::with_capacity(text.len() / 5);
     let mut hash = FNV;
     let mut open = false;
