@@ -11,7 +11,7 @@ const BODY_SHARE: f32 = 0.75;
 /// The share of all text in bodies from which one of them is the whole.
 const WHOLE: f32 = 0.95;
 /// Any inner element must hold this share of the text to be preferred.
-const INNER_SHARE: f32 = 0.97;
+const INNER_SHARE: f32 = 0.95;
 
 /// What a block says for (or against) the elements around it.
 fn weight(block: &Block, ignored: Roles) -> f32 {
@@ -23,7 +23,7 @@ fn weight(block: &Block, ignored: Roles) -> f32 {
     match block.kind {
         Kind::Heading(_) if links > 0.5 => -15.0,
         Kind::Heading(_) => size.min(40.0) * 0.5,
-        _ if links > 0.5 => -(10.0 + size.min(100.0) * 0.2),
+        _ if links > 0.5 => -(20.0 + size.min(100.0) * 0.2),
         _ if block.size < 25 => -3.0,
         _ => size * (1.0 - links),
     }
