@@ -72,6 +72,7 @@ pub(crate) enum Command {
     Poll(commands::poll::PollArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
+    Extract(commands::extract::ExtractArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Fetch(commands::fetch::FetchArgs),
     Discover(commands::discover::DiscoverArgs),

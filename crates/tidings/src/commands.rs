@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod discover;
 pub(crate) mod explain;
+pub(crate) mod extract;
 pub(crate) mod feed;
 pub(crate) mod fetch;
 pub(crate) mod frontier;

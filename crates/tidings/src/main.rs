@@ -43,6 +43,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Explain(args) => commands::explain::run(&args, &config, json),
         Command::Fetch(args) => commands::fetch::run(&args, &config, json),
         Command::Feed(args) => commands::feed::run(&args, &config, json),
+        Command::Extract(args) => commands::extract::run(&args),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
         Command::Poll(args) => commands::poll::run(&args, &config, json),

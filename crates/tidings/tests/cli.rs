@@ -20,6 +20,7 @@ fn help_shows_every_command_with_examples() {
         "explain",
         "feed",
         "fetch",
+        "extract",
         "migrate-store",
         "poll",
         "source",

@@ -1,0 +1,247 @@
+//! The whole way from bytes to article: decode, parse, cut into blocks, find
+//! the article among them, ask every witness for every field. Only calls and
+//! combines; each rule lives in the module that is named after it.
+
+mod judge;
+mod notes;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use url::Url;
+
+use crate::article::{Article, Method};
+use crate::blocks::{Block, Blocks};
+use crate::content::{self, Content, Verdict, Witnesses};
+use crate::fields::about::Statements;
+use crate::fields::{self, author};
+use crate::html::{self, Document, ParserLimits};
+use crate::near_duplicate::Signature;
+use crate::page::{FeedEntry, Options, Page};
+use crate::selectors::{Selector, value_of};
+use crate::structured::{JsonLd, Meta, Microdata};
+use crate::{blocks, charset, fingerprint, language, page_type, raw_content, render, text};
+
+/// Characters of an excerpt.
+const EXCERPT: usize = 200;
+/// A body in the structured data must be this much longer to replace the page's.
+const HIDDEN_BODY: usize = 3;
+
+/// Extracts the article of a page. Never fails: a page without an article gives
+/// an empty text; a defect in here that would panic is contained and gives the
+/// same.
+pub fn extract(page: &Page<'_>, options: &Options<'_>) -> Article {
+    catch_unwind(AssertUnwindSafe(|| extract_inner(page, options))).unwrap_or_else(|_| Article {
+        cut: true,
+        ..Article::default()
+    })
+}
+
+/// The texts that a selector finds on a page, to show what it matches.
+pub fn select(page: &Page<'_>, options: &Options<'_>, selector: &Selector) -> Vec<String> {
+    let (source, _) = decode(page, options);
+    let document = html::parse(&source, &parser_limits(options), options.within_budget);
+    selector
+        .all(&document)
+        .take(100)
+        .map(|node| value_of(&document, node))
+        .collect()
+}
+
+fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
+    let (source, charset) = decode(page, options);
+    let document = html::parse(&source, &parser_limits(options), options.within_budget);
+    let json_ld = JsonLd::collect(&document);
+    let meta = Meta::collect(&document);
+    let microdata = Microdata::collect(&document);
+    let base = base_url(page.url, meta.base.as_deref());
+    let statements = Statements {
+        json_ld: &json_ld,
+        meta: &meta,
+        microdata: &microdata,
+        base: base.as_ref(),
+    };
+
+    let blocks = blocks::cut(&document);
+    let witnesses = Witnesses {
+        titles: [
+            json_ld.text("headline"),
+            meta.get("og:title").map(str::to_owned),
+            meta.title.clone(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+        authors: author::declared(&json_ld, &meta, &microdata),
+        sites: statements
+            .site_name()
+            .map(|site| site.value)
+            .filter(|name| name.len() > 3)
+            .into_iter()
+            .collect(),
+    };
+    let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
+    let kept: Vec<&Block> = blocks
+        .list
+        .iter()
+        .zip(&content.verdicts)
+        .filter(|(_, verdict)| **verdict == Verdict::Kept)
+        .map(|(block, _)| block)
+        .collect();
+
+    let mut article = Article {
+        text: render::text(&kept),
+        method,
+        charset,
+        cut: document.truncated || page.html.len() > options.limits.html_bytes,
+        ..Article::default()
+    };
+    if options.markdown {
+        article.markdown = Some(render::markdown(&kept));
+    }
+    article.links = render::links(&document, &kept, base.as_ref());
+    article.images = render::images(&document, content.container, base.as_ref());
+    fall_back(&mut article, &json_ld, page.feed);
+
+    fields::fill(
+        &mut article,
+        page,
+        &document,
+        &blocks,
+        &content,
+        &statements,
+    );
+    article.word_count = text::word_count(&article.text);
+    let described = article
+        .description
+        .as_ref()
+        .map_or("", |description| description.value.as_str());
+    article.excerpt = render::excerpt(
+        if article.text.is_empty() {
+            described
+        } else {
+            &article.text
+        },
+        EXCERPT,
+    );
+    article.language = language::find(
+        &meta,
+        &json_ld,
+        &article.text,
+        page.feed.and_then(|feed| feed.language.as_deref()),
+    );
+    article.flags = judge::find_walls(&article, &document, &blocks, &statements);
+    article.page_type = page_type::judge(&judge::shape(
+        &article,
+        page,
+        &document,
+        &blocks,
+        &kept,
+        &statements,
+    ));
+    article.quality = judge::quality(&article.text, &options.quality);
+    article.content_hash = fingerprint::content_hash(&article.text);
+    article.signature = Signature::of(&article.text);
+    article.confidence = judge::confidence(&article, &blocks, &kept);
+    article.raw_content = raw_content::fill(&article, page.url, &json_ld, &meta);
+    if options.explain {
+        article.blocks = notes::notes(&document, &blocks, &content);
+    }
+    article
+}
+
+fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {
+    let bytes = &page.html[..page.html.len().min(options.limits.html_bytes)];
+    let host = Url::parse(page.url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
+    let top_level = host.as_deref().and_then(|host| host.rsplit('.').next());
+    charset::decode(bytes, page.charset, top_level)
+}
+
+fn parser_limits(options: &Options<'_>) -> ParserLimits {
+    let limits = &options.limits;
+    ParserLimits {
+        depth: limits.depth,
+        attributes: limits.attributes_per_tag,
+        texts: limits.texts,
+        nodes: limits.nodes,
+        text_bytes: limits.text_bytes,
+    }
+}
+
+fn base_url(url: &str, base: Option<&str>) -> Option<Url> {
+    let page = Url::parse(url).ok();
+    match (page, base) {
+        (Some(page), Some(base)) => page.join(base).ok().or(Some(page)),
+        (page, None) => page,
+        (None, Some(base)) => Url::parse(base).ok(),
+    }
+}
+
+/// By selector, by weighing, or (without CPU time) everything that is not
+/// plainly something else.
+fn find_content(
+    page: &Page<'_>,
+    options: &Options<'_>,
+    document: &Document<'_>,
+    blocks: &Blocks,
+    witnesses: &Witnesses,
+) -> (Content, Method) {
+    let selectors = page.selectors;
+    let mut content = None;
+    if let Some(node) = selectors
+        .and_then(|selectors| selectors.body.as_ref())
+        .and_then(|selector| selector.first(document))
+    {
+        content = Some((content::inside(document, blocks, node), Method::Selector));
+    }
+    let (mut content, method) = content.unwrap_or_else(|| {
+        if (options.within_budget)() {
+            (content::find(document, blocks, witnesses), Method::Blocks)
+        } else {
+            (content::everything(blocks), Method::Cheap)
+        }
+    });
+    if let Some(remove) = selectors.and_then(|selectors| selectors.remove.as_ref()) {
+        for node in remove.all(document) {
+            for index in blocks.within(document, node) {
+                content.verdicts[index] = Verdict::Removed;
+            }
+        }
+    }
+    (content, method)
+}
+
+/// Pages that are built in the browser carry their text in the structured data
+/// or not at all; then the feed is the last witness.
+fn fall_back(article: &mut Article, json_ld: &JsonLd, feed: Option<&FeedEntry>) {
+    if let Some(body) = json_ld
+        .text("articleBody")
+        .filter(|body| body.len() > 200 && body.len() > article.text.len() * HIDDEN_BODY)
+    {
+        article.text = plain(&body);
+        article.method = Method::JsonLd;
+    } else if article.text.is_empty() {
+        match feed
+            .and_then(|feed| feed.summary.as_deref())
+            .map(plain)
+            .filter(|text| !text.is_empty())
+        {
+            Some(summary) => {
+                article.text = summary;
+                article.method = Method::Feed;
+            }
+            None => article.method = Method::Nothing,
+        }
+    }
+}
+
+/// HTML or text to plain text.
+fn plain(markup: &str) -> String {
+    if !markup.contains(['<', '&']) {
+        return text::fold_whitespace(markup);
+    }
+    let document = html::parse(markup, &ParserLimits::default(), &|| true);
+    let blocks = blocks::cut(&document);
+    render::text(&blocks.list.iter().collect::<Vec<_>>())
+}

@@ -1,0 +1,282 @@
+//! When it was published and changed: structured data, meta tags, `time`
+//! elements and bylines near the top, the address, the feed. A date in the
+//! future or before the web is not believed, so the day of the crawl never
+//! becomes the day of publication.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::Offset;
+
+use crate::blocks::{Block, Blocks};
+use crate::html::{Document, NodeId, Tag};
+use crate::provenance::{Origin, Sourced};
+use crate::roles::Roles;
+use crate::structured::{JsonLd, Meta, Microdata};
+use crate::when::{EARLIEST, When, find_in_words, in_url};
+
+/// What is asked for the dates.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evidence<'a, 's> {
+    pub(crate) document: &'a Document<'s>,
+    pub(crate) blocks: &'a Blocks,
+    pub(crate) container: NodeId,
+    pub(crate) json_ld: &'a JsonLd,
+    pub(crate) meta: &'a Meta,
+    pub(crate) microdata: &'a Microdata,
+    pub(crate) url: &'a str,
+    pub(crate) now: Timestamp,
+}
+
+#[rustfmt::skip]
+const PUBLISHED: &[&str] = &[
+    "article:published_time", "article:published", "og:article:published_time", "og:published_time",
+    "datepublished", "date_published", "published_time", "pubdate", "publishdate", "publish-date",
+    "publish_date", "publication_date", "publicationdate", "published", "published-date",
+    "originalpublicationdate", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime",
+    "article.published", "article_date_original", "dc.date.issued", "dcterms.issued", "dcterms.date",
+    "dc.date", "dcterms.created", "dc.date.created", "dc.created", "datecreated", "citation_publication_date",
+    "citation_date", "citation_online_date", "bt:pubdate", "blog.date", "field-name-post-date", "rbpubdate",
+    "timestamp", "date", "created", "displaydate", "dateposted", "cdate", "og:pubdate", "pub_date",
+    "release_date", "dateissued", "og:regdate",
+];
+
+#[rustfmt::skip]
+const MODIFIED: &[&str] = &[
+    "article:modified_time", "og:updated_time", "og:modified_time", "datemodified", "article:modified",
+    "dcterms.modified", "dc.date.modified", "last-modified", "lastmod", "modified", "revised",
+    "date.modified", "updated",
+];
+
+/// The publication date.
+pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
+    let Evidence {
+        json_ld,
+        meta,
+        microdata,
+        ..
+    } = evidence;
+    let read = |text: &str| When::parse(text).filter(|when| evidence.believes(*when));
+    let article = ["datePublished", "dateCreated", "uploadDate"]
+        .into_iter()
+        .find_map(|key| json_ld.text(key).and_then(|text| read(&text)));
+    if let Some(when) = article {
+        // Some systems write the last change into both. The page shows the truth.
+        let changed = json_ld.text("dateModified").and_then(|text| read(&text));
+        if changed == Some(when)
+            && let Some(shown) = in_page(evidence)
+            && shown.value.day() < when.day()
+        {
+            return Some(shown);
+        }
+        return Some(Sourced::new(when, Origin::JsonLd));
+    }
+    let page = json_ld
+        .page()
+        .and_then(|page| page.get("datePublished"))
+        .and_then(|value| json_ld.as_text(value))
+        .and_then(|text| read(&text));
+    if let Some(when) = page {
+        return Some(Sourced::new(when, Origin::JsonLd));
+    }
+    for name in PUBLISHED {
+        if let Some(when) = meta.all(name).find_map(read) {
+            let origin = match *name {
+                name if name.starts_with("dc") => Origin::DublinCore,
+                name if name.contains(':') => Origin::OpenGraph,
+                _ => Origin::Meta,
+            };
+            return Some(Sourced::new(when, origin));
+        }
+    }
+    if let Some(when) = ["datePublished", "dateCreated"]
+        .into_iter()
+        .find_map(|name| microdata.get(name).and_then(read))
+    {
+        return Some(Sourced::new(when, Origin::Microdata));
+    }
+    let by_url = in_url(evidence.url)
+        .map(When::Day)
+        .filter(|when| evidence.believes(*when));
+    let shown = in_page(evidence);
+    match (shown, by_url) {
+        (Some(shown), Some(url))
+            if shown.value.day() != url.day() && shown.origin == Origin::Text =>
+        {
+            Some(Sourced::new(url, Origin::Url))
+        }
+        (Some(shown), _) => Some(shown),
+        (None, url) => url.map(|when| Sourced::new(when, Origin::Url)),
+    }
+}
+
+/// The date of the last change.
+pub(crate) fn modified(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
+    let read = |text: &str| When::parse(text).filter(|when| evidence.believes(*when));
+    if let Some(when) = evidence
+        .json_ld
+        .text("dateModified")
+        .and_then(|text| read(&text))
+    {
+        return Some(Sourced::new(when, Origin::JsonLd));
+    }
+    for name in MODIFIED {
+        if let Some(when) = evidence.meta.get(name).and_then(read) {
+            return Some(Sourced::new(
+                when,
+                if name.contains(':') {
+                    Origin::OpenGraph
+                } else {
+                    Origin::Meta
+                },
+            ));
+        }
+    }
+    evidence
+        .microdata
+        .get("dateModified")
+        .and_then(read)
+        .map(|when| Sourced::new(when, Origin::Microdata))
+}
+
+impl Evidence<'_, '_> {
+    pub(crate) fn believes(&self, when: When) -> bool {
+        believes(when, self.now)
+    }
+}
+
+/// Not before the web, and not after tomorrow (somewhere it is tomorrow already).
+pub(crate) fn believes(when: When, now: Timestamp) -> bool {
+    let tomorrow: Date = Offset::UTC
+        .to_datetime(now)
+        .date()
+        .tomorrow()
+        .unwrap_or(Date::MAX);
+    when.day() >= EARLIEST && when.day() <= tomorrow
+}
+
+/// `time` elements and lines of text that carry a date, near the headline.
+fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
+    let Evidence {
+        document,
+        blocks,
+        container,
+        ..
+    } = *evidence;
+    let elsewhere = Roles::COMMENTS | Roles::RELATED | Roles::NAV | Roles::FOOTER | Roles::ASIDE;
+    let start = blocks.within(document, container).start;
+    let from = blocks
+        .list
+        .get(start.saturating_sub(25))
+        .map_or(1, |block| block.node);
+    let mut updated = None;
+    for node in from..document.end(container) {
+        if document.tag(node) != Tag::Time {
+            continue;
+        }
+        let written = document
+            .attr(node, "datetime")
+            .map(|value| value.into_owned())
+            .filter(|value| !value.trim().is_empty());
+        let Some(when) = written
+            .as_deref()
+            .and_then(When::parse)
+            .or_else(|| find_in_words(&document.text(node)))
+            .filter(|when| evidence.believes(*when))
+        else {
+            continue;
+        };
+        if document
+            .ancestors(node)
+            .any(|id| blocks.own_roles[id].has(elsewhere))
+        {
+            continue;
+        }
+        let class = document.raw_attr(node, "class").unwrap_or("");
+        let found = Sourced::new(when, Origin::Html);
+        if class.contains("updated") && !class.contains("published") || class.contains("modified") {
+            updated = updated.or(Some(found));
+            continue;
+        }
+        return Some(found);
+    }
+    line_near_top(evidence, elsewhere)
+        .map(|when| Sourced::new(when, Origin::Text))
+        .or(updated)
+}
+
+/// Lines around the top of the article; what says that it is the date of
+/// publication comes first, then what is nearest to the first line.
+fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> {
+    let Evidence {
+        document,
+        blocks,
+        container,
+        ..
+    } = *evidence;
+    let range = blocks.within(document, container);
+    let mut best: Option<(u8, usize, When)> = None;
+    for (index, block) in blocks.list.iter().enumerate() {
+        if block.roles.has(elsewhere) || block.size > 160 {
+            continue;
+        }
+        let Some(when) = find_in_words(&block.text).filter(|when| evidence.believes(*when)) else {
+            continue;
+        };
+        let rank = line_rank(
+            block,
+            index.checked_sub(1).map(|before| &blocks.list[before]),
+        );
+        let distance = index.abs_diff(range.start);
+        let is_near = index < range.start + 15 && distance < 80;
+        // Further away only a line that leaves no doubt counts, and after all others.
+        if !is_near && (rank < 3 || block.link_density() > 0.5) {
+            continue;
+        }
+        let rank = if is_near { rank + 10 } else { rank };
+        if best.is_none_or(|(known, far, _)| rank > known || rank == known && distance < far) {
+            best = Some((rank, distance, when));
+        }
+    }
+    best.map(|(_, _, when)| when)
+}
+
+/// How surely a line tells the date of publication.
+fn line_rank(block: &Block, before: Option<&Block>) -> u8 {
+    let label = before
+        .filter(|before| before.size < 25)
+        .map_or("", |before| before.text.as_str());
+    let lower = format!("{label} {}", block.text).to_lowercase();
+    let says_published = [
+        "publish",
+        "posted",
+        "veröffentlicht",
+        "publié",
+        "publicado",
+        "pubblicato",
+        "geplaatst",
+        "опубликован",
+        "公開",
+        "投稿",
+        "发布",
+        "發布",
+    ]
+    .iter()
+    .any(|word| lower.contains(word));
+    let says_updated = [
+        "updat",
+        "modif",
+        "aktualisiert",
+        "mis à jour",
+        "actualizado",
+        "aggiornato",
+        "更新",
+    ]
+    .iter()
+    .any(|word| lower.contains(word));
+    match (says_published, says_updated) {
+        (true, _) => 4,
+        (false, true) => 1,
+        (false, false) if block.roles.has(Roles::BYLINE) && block.size < 60 => 3,
+        (false, false) => 2,
+    }
+}

@@ -1,0 +1,121 @@
+//! What goes in: the page, what is known about it from elsewhere, and what it
+//! may cost. Plain values; the clock and the CPU budget come from the caller.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::selectors::Selectors;
+use crate::when::When;
+
+/// A page to extract from.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    pub html: &'a [u8],
+    /// The address that the page was fetched from, after redirects.
+    pub url: &'a str,
+    /// The charset of the Content-Type header.
+    pub charset: Option<&'a str>,
+    /// What the source says about where things are.
+    pub selectors: Option<&'a Selectors>,
+    /// What the feed said about the page.
+    pub feed: Option<&'a FeedEntry>,
+    /// Dates after this moment are not believed.
+    pub now: Timestamp,
+}
+
+/// What a feed says about an item: used where the page says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct FeedEntry {
+    pub title: Option<String>,
+    pub authors: Vec<String>,
+    pub published: Option<When>,
+    pub modified: Option<When>,
+    /// Plain text or HTML.
+    pub summary: Option<String>,
+    pub language: Option<String>,
+    pub tags: Vec<String>,
+    pub image: Option<String>,
+}
+
+/// What a page may cost. Beyond a limit the rest of the page is left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub html_bytes: usize,
+    pub depth: usize,
+    pub attributes_per_tag: usize,
+    /// Runs of text.
+    pub texts: usize,
+    /// Elements and texts together.
+    pub nodes: usize,
+    /// Bytes of one run of text.
+    pub text_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            html_bytes: 15 << 20,
+            depth: 512,
+            attributes_per_tag: 256,
+            texts: 50_000,
+            nodes: 200_000,
+            text_bytes: 1 << 20,
+        }
+    }
+}
+
+/// How to extract.
+#[derive(Clone, Copy)]
+pub struct Options<'a> {
+    pub limits: Limits,
+    pub quality: QualityBounds,
+    /// Also give the text as Markdown.
+    pub markdown: bool,
+    /// Also say for every block of the page why it is in the article or not.
+    pub explain: bool,
+    /// Whether there is CPU time left. Asked inside the loops; after the first
+    /// "no" the cheap way is taken and the article is marked as cut.
+    pub within_budget: &'a dyn Fn() -> bool,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            quality: QualityBounds::default(),
+            markdown: false,
+            explain: false,
+            within_budget: &|| true,
+        }
+    }
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("limits", &self.limits)
+            .field("quality", &self.quality)
+            .field("markdown", &self.markdown)
+            .field("explain", &self.explain)
+            .finish_non_exhaustive()
+    }
+}
+
+/// From how many characters a text counts as what.
+#[derive(Debug, Clone, Copy)]
+pub struct QualityBounds {
+    pub full: usize,
+    pub summary: usize,
+    pub stub: usize,
+}
+
+impl Default for QualityBounds {
+    fn default() -> Self {
+        Self {
+            full: 2_000,
+            summary: 500,
+            stub: 100,
+        }
+    }
+}

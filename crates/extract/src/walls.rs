@@ -1,0 +1,181 @@
+//! What stands between the reader and the article: a paywall, a consent
+//! dialogue, a captcha, a "not found" that was answered with success. Judged
+//! by the page itself; a long article is never taken for one of the last three.
+
+use crate::article::Flags;
+use crate::text::letters;
+
+/// A wall has less text than this.
+const WALL_SIZE: usize = 1_500;
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Signs<'a> {
+    pub(crate) title: &'a str,
+    /// The extracted text.
+    pub(crate) text: &'a str,
+    /// All text of the page, in blocks.
+    pub(crate) page: &'a str,
+    pub(crate) says_paywall: bool,
+    /// An element of the page calls itself a paywall.
+    pub(crate) has_paywall_box: bool,
+    /// A script or frame of a captcha service.
+    pub(crate) has_captcha: bool,
+    pub(crate) amp: bool,
+}
+
+pub(crate) fn find(signs: &Signs<'_>) -> Flags {
+    let short = signs.text.len() < WALL_SIZE;
+    let title = signs.title.to_lowercase();
+    let page = signs.page.to_lowercase();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| page.contains(phrase));
+    let captcha = short
+        && (CAPTCHA_TITLES.contains(&letters(&title).as_str())
+            || says(CAPTCHA)
+            || signs.has_captcha && page.len() < 400);
+    let missing =
+        signs.text.len() < 600 && (is_not_found(&title) || page.len() < 3_000 && says(NOT_FOUND));
+    Flags {
+        paywall: signs.says_paywall
+            || (signs.has_paywall_box || says(PAYWALL)) && signs.text.len() < 3_000,
+        consent_wall: short
+            && !captcha
+            && CONSENT
+                .iter()
+                .filter(|phrase| page.contains(**phrase))
+                .count()
+                > 1
+            && page.len() < 6_000,
+        soft_404: missing && !captcha,
+        captcha,
+        amp: signs.amp,
+    }
+}
+
+fn is_not_found(title: &str) -> bool {
+    title
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|word| word == "404")
+        || NOT_FOUND.iter().any(|phrase| title.contains(phrase))
+}
+
+#[rustfmt::skip]
+const CAPTCHA_TITLES: &[&str] = &[
+    "justamoment", "attentionrequiredcloudflare", "accessdenied", "areyouarobot", "robotcheck",
+    "securitycheck", "humanverification", "verifyyouarehuman",
+];
+
+#[rustfmt::skip]
+const CAPTCHA: &[&str] = &[
+    "verify you are human", "verifying you are human", "verify that you are not a robot",
+    "prove you are human", "i'm not a robot", "are you a robot", "checking your browser before",
+    "unusual traffic from your", "complete the captcha", "please enable cookies and javascript to continue",
+    "bestätigen sie, dass sie kein roboter", "je ne suis pas un robot", "no soy un robot",
+    "non sono un robot", "私はロボットではありません",
+];
+
+#[rustfmt::skip]
+const NOT_FOUND: &[&str] = &[
+    "page not found", "page can't be found", "page can’t be found", "page cannot be found",
+    "page doesn't exist", "page does not exist", "page you are looking for", "page you were looking for",
+    "page you requested", "no longer available", "article not found", "nothing was found at this location",
+    "seite nicht gefunden", "seite wurde nicht gefunden", "seite existiert nicht", "page introuvable",
+    "page n'existe pas", "page n’existe pas", "página no encontrada", "no se ha encontrado la página",
+    "pagina non trovata", "página não encontrada", "pagina niet gevonden", "sidan hittades inte",
+    "strona nie została znaleziona", "страница не найдена", "ページが見つかりません", "お探しのページ", "页面不存在", "找不到頁面",
+    "페이지를 찾을 수 없습니다",
+];
+
+#[rustfmt::skip]
+const PAYWALL: &[&str] = &[
+    "subscribe to continue reading", "subscribe to read", "to continue reading", "already a subscriber",
+    "this article is for subscribers", "for subscribers only", "subscribers only", "become a subscriber to",
+    "sign in to read the full", "register to continue reading", "to read the full article",
+    "you have reached your limit of free", "unlock this article", "this content is for members only",
+    "weiterlesen mit", "dieser artikel ist exklusiv für", "jetzt weiterlesen", "nur für abonnenten",
+    "bereits abonnent", "réservé aux abonnés", "article réservé", "il vous reste", "déjà abonné",
+    "solo para suscriptores", "suscríbete para seguir leyendo", "contenido exclusivo para suscriptores",
+    "riservato agli abbonati", "exclusivo para assinantes", "alleen voor abonnees", "только для подписчиков",
+    "有料会員", "この記事は有料", "会員限定記事",
+];
+
+#[rustfmt::skip]
+const CONSENT: &[&str] = &[
+    "we value your privacy", "accept all", "reject all", "manage preferences", "cookie settings",
+    "we and our partners", "consent to the use", "your privacy choices", "before you continue",
+    "store and/or access information on a device", "alle akzeptieren", "alles akzeptieren",
+    "wir und unsere partner", "zustimmen und weiter", "mit werbung weiterlesen", "cookie-einstellungen",
+    "tout accepter", "continuer sans accepter", "nos partenaires", "aceptar todo", "aceptar y continuar",
+    "nuestros socios", "accetta tutti", "aceitar todos", "alles accepteren", "zaakceptuj wszystko",
+    "すべて受け入れる",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::{Signs, find};
+    use crate::article::Flags;
+
+    #[test]
+    fn walls_are_told_apart() {
+        let article = "A long and ordinary paragraph about the page you requested and how we value your privacy. ".repeat(60);
+        for (name, title, page, expected) in [
+            (
+                "challenge",
+                "Just a moment...",
+                "Verify you are human by completing the action below.",
+                Flags {
+                    captcha: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "not found",
+                "404 - Page not found",
+                "Sorry, the page you were looking for has moved.",
+                Flags {
+                    soft_404: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "german",
+                "Seite nicht gefunden",
+                "Zur Startseite",
+                Flags {
+                    soft_404: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "consent",
+                "The Daily",
+                "We value your privacy. We and our partners store and/or access information on a device. Accept all. Reject all.",
+                Flags {
+                    consent_wall: true,
+                    ..Flags::default()
+                },
+            ),
+            (
+                "paywall",
+                "A story",
+                "The first lines. Subscribe to continue reading. Already a subscriber?",
+                Flags {
+                    paywall: true,
+                    ..Flags::default()
+                },
+            ),
+            ("an article", "A story", article.as_str(), Flags::default()),
+        ] {
+            let signs = Signs {
+                title,
+                text: page,
+                page,
+                says_paywall: false,
+                has_paywall_box: false,
+                has_captcha: false,
+                amp: false,
+            };
+            assert_eq!(find(&signs), expected, "{name}");
+        }
+    }
+}
