@@ -9,9 +9,6 @@ use tidings_store::{HostChange, HostTurn, Slot, Store};
 use tidings_url::ProxyHosts;
 use tokio::time::sleep;
 
-/// How long a turn is held at most.
-const LEASE: Duration = Duration::from_secs(90);
-
 /// The longest that a host may put off all of us.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
@@ -24,6 +21,8 @@ pub struct Outside {
     pub proxies: ProxyHosts,
     /// How long to wait for a turn before giving up for now.
     pub patience: Duration,
+    /// How long a turn is held when its holder dies.
+    pub lease: Duration,
 }
 
 /// A request that was made, or not.
@@ -44,6 +43,7 @@ impl Outside {
             client,
             proxies,
             patience: Duration::from_secs(15),
+            lease: Duration::from_secs(60),
         }
     }
 
@@ -56,7 +56,7 @@ impl Outside {
         let host = request.url.host_key(&self.proxies);
         let slot = match self
             .store
-            .wait_for_slot(&host, LEASE, self.patience)
+            .wait_for_slot(&host, self.lease, self.patience)
             .await?
         {
             HostTurn::Now(slot) => slot,

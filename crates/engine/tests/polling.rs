@@ -12,7 +12,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tidings_engine::{PollOptions, PollOutcome, Poller};
 use tidings_sim::politeness_violations;
-use tidings_store::{Filter, Order};
 use world::{Days, HOUR, MINUTE, World};
 
 /// The keys of what was announced since the start, and of what may have been
@@ -26,22 +25,6 @@ fn announced(world: &World) -> (BTreeSet<String>, BTreeSet<String>) {
             .collect()
     };
     (keys(world.start), keys(Timestamp::MIN))
-}
-
-async fn found(world: &World) -> BTreeSet<String> {
-    let (mut keys, mut after) = (BTreeSet::new(), None);
-    loop {
-        let page = world
-            .store
-            .list(&Filter::default(), Order::Id, after, 5000)
-            .await
-            .unwrap();
-        keys.extend(page.rows.iter().map(|row| row.url_key.to_string()));
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return keys,
-        }
-    }
 }
 
 /// Polls whatever is due for a while, in steps; how many polls, and how many new.
@@ -99,7 +82,7 @@ async fn everything_published_is_found_once_over_simulated_days() {
     let (polls, mut new) = live(&world, &poller, 8 * HOUR, 10 * MINUTE).await;
     let (announced, listed) = announced(&world);
     new += catch_up(&world, &poller).await;
-    let found = found(&world).await;
+    let found = world.found_keys().await;
     let missed = announced.difference(&found).count();
     assert_eq!(
         missed,

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use jiff::Timestamp;
 use tidings_engine::{Outside, PollOptions, Poller, SourceSettings};
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{SimClock, SimServer, WorldConfig};
-use tidings_store::{Feed, NewSource, Source, Store, StoreOptions};
+use tidings_store::{Feed, Filter, NewSource, Order, Store, StoreOptions};
 use tidings_url::{FetchUrl, Rules};
 
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
@@ -171,26 +172,12 @@ impl World {
         }
     }
 
-    pub(crate) async fn add_source(
-        &self,
-        name: &str,
-        feed: &str,
-        settings: SourceSettings,
-    ) -> (Source, Feed) {
-        let source = NewSource {
-            name: name.to_owned(),
-            url: feed.to_owned(),
-            kind: "feed".to_owned(),
-            priority: 5,
-            config: settings.to_json(),
-        };
-        let source = self.store.add_source(&source).await.unwrap();
-        let feed = self
-            .store
-            .add_feed(source.source_id, "feed", feed)
-            .await
-            .unwrap();
-        (source, feed)
+    pub(crate) async fn add_sitemap(&self, url: &str, settings: SourceSettings) {
+        add(&self.store, url, "sitemap", url, settings).await;
+    }
+
+    pub(crate) async fn found_keys(&self) -> BTreeSet<String> {
+        keys_in(&self.store).await
     }
 
     /// Every feed of every site, each as a source.
@@ -198,8 +185,43 @@ impl World {
         for site in self.sim.world().sites() {
             for feed in &site.feeds {
                 let url = site.absolute(&feed.path);
-                self.add_source(&url, &url, SourceSettings::default()).await;
+                add(&self.store, &url, "feed", &url, SourceSettings::default()).await;
             }
+        }
+    }
+}
+
+/// A source with one feed or sitemap.
+pub(crate) async fn add(
+    store: &Store,
+    name: &str,
+    kind: &str,
+    url: &str,
+    settings: SourceSettings,
+) {
+    let source = NewSource {
+        name: name.to_owned(),
+        url: url.to_owned(),
+        kind: "feed".to_owned(),
+        priority: 5,
+        config: settings.to_json(),
+    };
+    let source = store.add_source(&source).await.unwrap();
+    store.add_feed(source.source_id, kind, url).await.unwrap();
+}
+
+/// The keys of everything in a frontier.
+pub(crate) async fn keys_in(store: &Store) -> BTreeSet<String> {
+    let (mut keys, mut after) = (BTreeSet::new(), None);
+    loop {
+        let page = store
+            .list(&Filter::default(), Order::Id, after, 5000)
+            .await
+            .unwrap();
+        keys.extend(page.rows.iter().map(|row| row.url_key.to_string()));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return keys,
         }
     }
 }

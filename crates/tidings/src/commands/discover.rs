@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DiscoverArgs, config: &Config, json: bool) -> Result<()
         let mut progress = Progress::new("addresses tried", None);
         let pause = Duration::from_millis(args.pause);
         let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {
-            progress.advance(1)
+            progress.advance(1);
         })
         .await;
         progress.finish();
