@@ -14,6 +14,8 @@ use crate::commands;
     disable_help_subcommand = true,
     after_help = "Examples:
   tidings run --demo              see it work on a simulated web, offline
+  tidings source add https://example.com/   follow a site
+  tidings poll                    ask its feed for news, again and again
   tidings frontier add https://example.com/story
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
