@@ -3,6 +3,7 @@
 //! only in the store, so any number of machines can run them.
 
 mod discover;
+mod lists;
 mod memory;
 mod outside;
 mod poll;
@@ -10,6 +11,9 @@ mod registry;
 mod settings;
 
 pub use discover::{Tried, discover};
+pub use lists::{
+    ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
+};
 pub use outside::Outside;
 pub use poll::{PollEnded, PollOptions, PollOutcome, Poller};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};

@@ -26,7 +26,7 @@ pub struct SourceDraft {
 }
 
 impl SourceDraft {
-    fn row(&self) -> Result<NewSource, SettingsError> {
+    pub(crate) fn row(&self) -> Result<NewSource, SettingsError> {
         let config = self.settings.to_json();
         // What can't be read back must not be kept.
         SourceSettings::parse(&self.name, &config)?;

@@ -18,6 +18,13 @@ pub struct SettingsError {
     why: String,
 }
 
+impl SettingsError {
+    /// What is wrong, without whose it is.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+}
+
 /// How the articles of a source are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

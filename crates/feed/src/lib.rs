@@ -37,6 +37,7 @@ mod json;
 mod link;
 mod model;
 mod namespace;
+pub mod opml;
 mod reader;
 mod root;
 mod scope;

@@ -85,6 +85,45 @@ impl Store {
             .ok_or_else(|| StoreError::not_found(format!("source {id}")))
     }
 
+    /// Adds many sources with their feeds (kind and address), all or none. Names
+    /// must be new; one that is taken meanwhile is passed over.
+    pub async fn add_sources(
+        &self,
+        new: &[(NewSource, Vec<(&'static str, String)>)],
+    ) -> Result<()> {
+        let now = self.now().await?;
+        let source_sql = "INSERT INTO sources (source_id, name, url, kind, priority, enabled, config, created_at, updated_at)
+            VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $7) ON CONFLICT (name) DO NOTHING";
+        let feed_sql = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
+            SELECT $1, source_id, $3, $4, 0, $5, 0, 0, 0, '{}' FROM sources WHERE source_id = $2
+            ON CONFLICT (source_id, kind, url) DO NOTHING";
+        let mut statements = Vec::new();
+        for (source, feeds) in new {
+            let id = new_id(now);
+            let values = [
+                Value::Int(id),
+                Value::from(storable(&source.name)),
+                Value::from(storable(&source.url)),
+                Value::from(storable(&source.kind)),
+                Value::Int(i64::from(source.priority)),
+                Value::from(source.config.to_string()),
+                Value::from(now),
+            ];
+            statements.push(Statement::new(source_sql, values));
+            for (kind, url) in feeds {
+                let values = [
+                    Value::Int(new_id(now)),
+                    Value::Int(id),
+                    Value::from(*kind),
+                    Value::from(url.as_str()),
+                    Value::from(now),
+                ];
+                statements.push(Statement::new(feed_sql, values));
+            }
+        }
+        self.run(statements).await.map(drop)
+    }
+
     pub async fn source(&self, id: i64) -> Result<Option<Source>> {
         let rows = self
             .rows(Statement::new(

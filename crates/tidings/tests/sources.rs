@@ -203,3 +203,92 @@ fn what_can_not_be_added_is_explained() {
             .contains("failing 1 times: not a feed")
     );
 }
+
+#[test]
+fn lists_go_in_and_out_and_bad_rows_are_named() {
+    let desk = Desk::new();
+    let write = |name: &str, text: &str| {
+        let path = desk.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+
+    let mut opml = String::from("<opml version='2.0'><body>\n");
+    for n in 0..5000 {
+        let url = match n % 1000 {
+            7 => "ftp://old.example/feed".to_owned(),
+            _ => format!("https://site{n}.example/feed?a=1&amp;b={n}"),
+        };
+        opml.push_str(&format!("<outline text='Site {n}' xmlUrl='{url}'/>\n"));
+    }
+    let opml = write("list.opml", &(opml + "</body></opml>"));
+    let preview = desk.ok(&["source", "import", &opml, "--dry-run"]);
+    assert!(
+        preview.ends_with("4995 would be added, 0 known, 5 bad\n"),
+        "{preview}"
+    );
+    assert_eq!(desk.ok(&["source", "ls"]), "", "a dry run writes nothing");
+    let report = desk.ok(&["source", "import", &opml]);
+    assert!(report.ends_with("4995 added, 0 known, 5 bad\n"), "{report}");
+    assert!(
+        report.contains("list.opml:9: ") && report.contains("ftp"),
+        "{report}"
+    );
+    assert!(
+        desk.ok(&["source", "import", &opml])
+            .ends_with("0 added, 4995 known, 5 bad\n")
+    );
+
+    let csv = write(
+        "list.csv",
+        "name,url,feed_url,priority,poll_policy,tags\n\
+         Good,https://good.example/,https://good.example/feed,7,fixed,a;b\n\
+         \"Comma, Inc.\",,https://comma.example/feed,,,\n\
+         No address,,,5,,\n\
+         Too urgent,https://u.example/,https://u.example/feed,99,,\n\
+         Odd policy,https://o.example/,https://o.example/feed,5,often,\n\
+         Good,https://twin.example/,https://twin.example/feed,5,,\n",
+    );
+    let report = desk.ok(&["source", "import", &csv]);
+    for (line, why) in [
+        (4, "neither url nor feed_url is given"),
+        (5, "priority \"99\" is not a number from 1 to 10"),
+        (6, "unknown variant `often`"),
+    ] {
+        assert!(
+            report.contains(&format!("list.csv:{line}: {why}")),
+            "{report}"
+        );
+    }
+    assert!(report.ends_with("3 added, 0 known, 3 bad\n"), "{report}");
+    let good = desk.json(&["source", "show", "Good"]);
+    assert_eq!(
+        (&good["priority"], &good["config"]["poll_policy"]),
+        (&7.into(), &"fixed".into())
+    );
+    assert_eq!(good["config"]["tags"][1], "b");
+    assert_eq!(good["feed"]["url"], "https://good.example/feed");
+    desk.ok(&["source", "show", "Good 2"]);
+
+    // What goes out comes in again elsewhere.
+    for (format, ending) in [("opml", "opml"), ("csv", "csv"), ("jsonl", "jsonl")] {
+        let exported = desk.ok(&["source", "export", "--format", format]);
+        let other = Desk::new();
+        let path = other.folder.path().join(format!("list.{ending}"));
+        std::fs::write(&path, exported).unwrap();
+        let report = other.ok(&["source", "import", &path.display().to_string()]);
+        assert_eq!(report, "4998 added, 0 known, 0 bad\n", "{format}");
+    }
+    let wrong = desk.run(&["source", "import", "list.pdf"]);
+    assert!(
+        wrong.stderr.contains("ends neither with .opml"),
+        "{}",
+        wrong.stderr
+    );
+    let wrong = desk.run(&["source", "import", &write("page.xml", "<html></html>")]);
+    assert!(
+        wrong.stderr.contains("not an OPML list"),
+        "{}",
+        wrong.stderr
+    );
+}

@@ -1,5 +1,6 @@
 //! `tidings source`: the sites and feeds that stories come from.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -7,7 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 use tidings_engine::{
-    PollPolicy, SourceDraft, SourceSettings, add_source, change_source, discover,
+    ListFormat, PollPolicy, SourceDraft, SourceSettings, add_source, change_source, discover,
+    import_list, list_end, list_start, read_list, write_row,
 };
 use tidings_feed::discovery::CandidateKind;
 use tidings_net::{Client, RobotsGate};
@@ -16,6 +18,7 @@ use tidings_url::{FetchUrl, ProxyHosts};
 
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::progress::Progress;
 use crate::{output, stores};
 
 /// Add, list and change sources
@@ -26,7 +29,9 @@ use crate::{output, stores};
   tidings source ls
   tidings source show example
   tidings source edit example --policy fixed --interval 30
-  tidings source disable example --reason 'asked to stop'")]
+  tidings source disable example --reason 'asked to stop'
+  tidings source import subscriptions.opml --dry-run
+  tidings source export --format csv > sources.csv")]
 pub(crate) struct SourceArgs {
     #[command(subcommand)]
     what: What,
@@ -48,6 +53,10 @@ enum What {
     Enable(NamedArgs),
     /// Stop polling a source
     Disable(DisableArgs),
+    /// Add all sources of an OPML, CSV or JSON lines file
+    Import(ImportArgs),
+    /// Print all sources as a list that can be imported
+    Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -136,6 +145,39 @@ struct EditArgs {
 }
 
 #[derive(Debug, Args)]
+struct ImportArgs {
+    /// Its ending says what it is: .opml or .xml, .csv, .jsonl
+    file: PathBuf,
+
+    /// Say what would happen, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+struct ExportArgs {
+    #[arg(long, default_value = "opml")]
+    format: FormatName,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatName {
+    Opml,
+    Csv,
+    Jsonl,
+}
+
+impl FormatName {
+    fn format(self) -> ListFormat {
+        match self {
+            Self::Opml => ListFormat::Opml,
+            Self::Csv => ListFormat::Csv,
+            Self::Jsonl => ListFormat::JsonLines,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 struct DisableArgs {
     /// Its name
     name: String,
@@ -161,6 +203,8 @@ pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), 
         }
         What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
         What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
+        What::Import(args) => Ok(import(&store, args, json).await?),
+        What::Export(args) => Ok(export(&store, args.format.format()).await?),
     })
 }
 
@@ -353,4 +397,58 @@ async fn set_enabled(store: &Store, name: &str, reason: Option<&str>) -> anyhow:
         "enabled"
     };
     output::line(&format!("{verb} {}", source.name))
+}
+
+async fn import(store: &Store, args: &ImportArgs, json: bool) -> anyhow::Result<()> {
+    let format = format_of(&args.file)?;
+    let place = args.file.display();
+    let bytes = std::fs::read(&args.file).with_context(|| format!("{place} can't be read"))?;
+    let rows = read_list(format, &bytes).map_err(|why| anyhow::anyhow!("{place}: {why}"))?;
+    let mut progress = Progress::new("rows", Some(rows.len() as u64));
+    let report = import_list(store, rows, args.dry_run, |n| progress.advance(n as u64)).await?;
+    progress.finish();
+    if json {
+        return output::json(&report);
+    }
+    for (line, why) in &report.bad {
+        output::line(&format!("{place}:{line}: {why}"))?;
+    }
+    let verb = if args.dry_run {
+        "would be added"
+    } else {
+        "added"
+    };
+    let (added, known, bad) = (report.added, report.known, report.bad.len());
+    output::line(&format!("{added} {verb}, {known} known, {bad} bad"))
+}
+
+fn format_of(file: &Path) -> anyhow::Result<ListFormat> {
+    let ending = file
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_lowercase());
+    match ending.as_deref() {
+        Some("opml" | "xml") => Ok(ListFormat::Opml),
+        Some("csv") => Ok(ListFormat::Csv),
+        Some("jsonl" | "ndjson") => Ok(ListFormat::JsonLines),
+        _ => anyhow::bail!(
+            "{} ends neither with .opml nor with .csv nor with .jsonl",
+            file.display()
+        ),
+    }
+}
+
+async fn export(store: &Store, format: ListFormat) -> anyhow::Result<()> {
+    list_start(format).map_or(Ok(()), output::line)?;
+    let mut after = i64::MIN;
+    loop {
+        let sources = store.sources_after(after, PAGE).await?;
+        let Some(last) = sources.last() else {
+            break;
+        };
+        after = last.source_id;
+        for source in &sources {
+            output::line(&write_row(format, source))?;
+        }
+    }
+    list_end(format).map_or(Ok(()), output::line)
 }
