@@ -15,6 +15,6 @@ pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
 };
 pub use outside::Outside;
-pub use poll::{PollEnded, PollOptions, PollOutcome, Poller};
+pub use poll::{Fired, PollEnded, PollOptions, PollOutcome, Poller, SeenItem};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use settings::{IngestionMode, PollPolicy, SettingsError, SourceSettings};

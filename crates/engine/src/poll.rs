@@ -2,6 +2,7 @@
 //! when each is due again. Any number of pollers share the work through the
 //! store; none of them holds anything that another could need.
 
+mod fire;
 mod items;
 mod one;
 mod price;
@@ -18,6 +19,8 @@ use tidings_store::{FeedClaim, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
+
+pub use fire::{Fired, SeenItem};
 
 use crate::outside::Outside;
 use price::SharedPrice;

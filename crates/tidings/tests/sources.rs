@@ -205,6 +205,65 @@ fn what_can_not_be_added_is_explained() {
 }
 
 #[test]
+fn a_source_is_fired_once_a_minute_and_previewed_at_will() {
+    let desk = Desk::new();
+    let site = desk.sim.world().site(2);
+    let feed = site.absolute(&site.feeds[0].path);
+    desk.ok(&[
+        "source",
+        "add",
+        &site.home(),
+        "--feed",
+        &feed,
+        "--name",
+        "a",
+    ]);
+    let preview = desk.ok(&["source", "fire", "a", "--dry-run"]);
+    let items = preview.lines().count();
+    assert!(
+        items > 0 && preview.lines().all(|line| line.starts_with("NEW    http")),
+        "{preview}"
+    );
+    assert_eq!(
+        desk.json(&["frontier", "stats"])["by_status"]["pending"],
+        0,
+        "a dry run writes nothing"
+    );
+
+    let fired = desk.ok(&["source", "fire", "a"]);
+    assert_eq!(fired, format!("ok: {items} items, {items} new\n"));
+    let preview = desk.ok(&["source", "fire", "a", "--dry-run"]);
+    assert!(
+        preview.lines().all(|line| line.starts_with("KNOWN  http")),
+        "{preview}"
+    );
+    let again = desk.run(&["source", "fire", "a"]);
+    assert_eq!(again.code, 1);
+    assert!(
+        again.stderr.contains("once a minute is enough"),
+        "{}",
+        again.stderr
+    );
+
+    desk.ok(&[
+        "source",
+        "add",
+        &site.home(),
+        "--feed",
+        &site.absolute("/none"),
+        "--name",
+        "b",
+    ]);
+    let failed = desk.run(&["source", "fire", "b"]);
+    assert_eq!(failed.code, 1);
+    assert!(
+        failed.stderr.contains("b was not polled: status 404"),
+        "{}",
+        failed.stderr
+    );
+}
+
+#[test]
 fn lists_go_in_and_out_and_bad_rows_are_named() {
     let desk = Desk::new();
     let write = |name: &str, text: &str| {

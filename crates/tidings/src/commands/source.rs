@@ -8,8 +8,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 use tidings_engine::{
-    ListFormat, PollPolicy, SourceDraft, SourceSettings, add_source, change_source, discover,
-    import_list, list_end, list_start, read_list, write_row,
+    Fired, ListFormat, Outside, PollOptions, PollOutcome, PollPolicy, Poller, SourceDraft,
+    SourceSettings, add_source, change_source, discover, import_list, list_end, list_start,
+    read_list, write_row,
 };
 use tidings_feed::discovery::CandidateKind;
 use tidings_net::{Client, RobotsGate};
@@ -30,6 +31,7 @@ use crate::{output, stores};
   tidings source show example
   tidings source edit example --policy fixed --interval 30
   tidings source disable example --reason 'asked to stop'
+  tidings source fire example --dry-run
   tidings source import subscriptions.opml --dry-run
   tidings source export --format csv > sources.csv")]
 pub(crate) struct SourceArgs {
@@ -53,6 +55,8 @@ enum What {
     Enable(NamedArgs),
     /// Stop polling a source
     Disable(DisableArgs),
+    /// Poll a source now, once a minute at most
+    Fire(FireArgs),
     /// Add all sources of an OPML, CSV or JSON lines file
     Import(ImportArgs),
     /// Print all sources as a list that can be imported
@@ -145,6 +149,16 @@ struct EditArgs {
 }
 
 #[derive(Debug, Args)]
+struct FireArgs {
+    /// Its name
+    name: String,
+
+    /// Show what its feed lists, NEW or KNOWN, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
 struct ImportArgs {
     /// Its ending says what it is: .opml or .xml, .csv, .jsonl
     file: PathBuf,
@@ -203,6 +217,7 @@ pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), 
         }
         What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
         What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
+        What::Fire(args) => fire(&store, args, config, json).await,
         What::Import(args) => Ok(import(&store, args, json).await?),
         What::Export(args) => Ok(export(&store, args.format.format()).await?),
     })
@@ -451,4 +466,55 @@ async fn export(store: &Store, format: ListFormat) -> anyhow::Result<()> {
         }
     }
     list_end(format).map_or(Ok(()), output::line)
+}
+
+async fn fire(store: &Store, args: &FireArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    let source = named(store, &args.name).await?;
+    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let poller = Poller::new(Outside::new(client, store.clone()), PollOptions::default());
+    let refused =
+        |why: String| Failure::Command(anyhow::anyhow!("{} was not polled: {why}", source.name));
+    if args.dry_run {
+        let seen = poller
+            .dry_fire(&source)
+            .await
+            .context("the store can't be read")?;
+        for item in seen.map_err(refused)? {
+            if json {
+                output::json(&item)?;
+                continue;
+            }
+            let mark = if item.is_new { "NEW  " } else { "KNOWN" };
+            output::line(&format!(
+                "{mark}  {}  {}",
+                item.url,
+                item.title.unwrap_or_default()
+            ))?;
+        }
+        return Ok(());
+    }
+    match poller
+        .fire(&source)
+        .await
+        .context("the store can't be used")?
+    {
+        Fired::Polled(poll) if poll.outcome == PollOutcome::Failed => {
+            Err(refused(poll.error.unwrap_or_default()))
+        }
+        Fired::Polled(poll) if json => Ok(output::json(&poll)?),
+        Fired::Polled(poll) => {
+            let outcome = poll.outcome.as_str();
+            Ok(output::line(&format!(
+                "{outcome}: {} items, {} new",
+                poll.items_seen, poll.items_new
+            ))?)
+        }
+        Fired::TooSoon { last } => Err(refused(format!(
+            "it was fired at {last}; once a minute is enough"
+        ))),
+        Fired::Busy => Err(refused(
+            "its feed or its host is being asked right now".to_owned(),
+        )),
+        Fired::NoFeed => Err(refused("it has no feed".to_owned())),
+    }
 }
