@@ -76,10 +76,10 @@ async fn everything_published_is_found_once_over_simulated_days() {
     .await;
     world.add_all_feeds().await;
     let poller = world.poller_with(PollOptions {
-        requests_per_day: Some(500.0 * 8.0),
+        requests_per_day: Some(500.0 * 6.0),
         ..PollOptions::default()
     });
-    let (polls, mut new) = live(&world, &poller, 8 * HOUR, 10 * MINUTE).await;
+    let (polls, mut new) = live(&world, &poller, 24 * HOUR, 30 * MINUTE).await;
     let (announced, listed) = announced(&world);
     new += catch_up(&world, &poller).await;
     let found = world.found_keys().await;

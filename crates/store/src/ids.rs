@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -114,17 +114,18 @@ impl From<FrontierId> for String {
 }
 
 /// A new id for rows that the program makes: ordered by time and exact in JSON
-/// (below 2^53). Ids of one process differ for 4,096 in a millisecond; two
-/// processes may meet, and then the primary key says so.
+/// (below 2^53). Those of one process always differ; two processes may meet, and
+/// then the primary key says so.
 pub(crate) fn new_id(now: crate::Moment) -> i64 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
+    static LAST: AtomicI64 = AtomicI64::new(0);
     let since_2020 = now.0.saturating_sub(1_577_836_800_000).max(0);
-    let nth = i64::from(
-        NEXT.fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(own_start())
-            & 0xfff,
-    );
-    (since_2020 << 12 | nth) & ((1 << 53) - 1)
+    let first = (since_2020 << 12 | i64::from(own_start() & 0xfff)) & ((1 << 53) - 1);
+    // More than a millisecond holds go into the next one.
+    let next = |last: i64| first.max(last + 1);
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+        Some(next(last))
+    });
+    next(last.unwrap_or_else(|last| last))
 }
 
 /// Where the ids of this process begin within a millisecond.
@@ -147,10 +148,10 @@ mod tests {
     #[test]
     fn ids_of_one_millisecond_differ() {
         let now = crate::Moment(1_800_000_000_000);
-        let ids: std::collections::HashSet<_> = (0..4096).map(|_| new_id(now)).collect();
-        assert_eq!(ids.len(), 4096);
+        let ids: Vec<_> = (0..10_000).map(|_| new_id(now)).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b));
         assert!(ids.iter().all(|id| *id > 0 && *id < 1 << 53));
-        assert!(new_id(crate::Moment(now.0 + 1)) > *ids.iter().max().unwrap());
+        assert!(new_id(crate::Moment(now.0 + 1)) > ids[9_999]);
     }
 
     #[test]

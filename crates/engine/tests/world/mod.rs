@@ -124,7 +124,7 @@ impl World {
             defect_percent: days.defect_percent,
             fault_percent: days.fault_percent,
             // Nothing leaves a feed unseen: what is missed, the poller missed.
-            feed_window: Some(50),
+            feed_window: Some(100),
             ..WorldConfig::new(11)
         };
         let sim = SimServer::start(config, SimClock::manual(start), "127.0.0.1:0")

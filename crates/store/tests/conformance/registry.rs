@@ -12,6 +12,7 @@ on_both_engines!(
     seeds_are_offered_once,
     a_due_feed_is_polled_by_one_poller,
     a_late_poller_is_refused,
+    ten_thousand_due_feeds_are_claimed_once_each,
     a_disabled_source_is_not_polled,
     a_feed_can_be_woken_taken_and_removed,
     a_title_is_new_once,
@@ -154,6 +155,37 @@ async fn a_due_feed_is_polled_by_one_poller(t: Fixture) {
     let rest = t.store.claim_feeds(20, MINUTE).await.unwrap().len();
     assert_eq!(claimed + rest, 10);
     assert_eq!(t.store.claim_feeds(20, MINUTE).await.unwrap().len(), 0);
+}
+
+async fn ten_thousand_due_feeds_are_claimed_once_each(t: Fixture) {
+    let feed = |n: usize| vec![("feed", format!("https://h{n}.example/feed"))];
+    let sources: Vec<_> = (0..10_000)
+        .map(|n| (source(&format!("s{n}")), feed(n)))
+        .collect();
+    for batch in sources.chunks(500) {
+        t.store.add_sources(batch).await.unwrap();
+    }
+    let claimers = (0..8).map(|_| {
+        let store = t.store.clone();
+        tokio::spawn(async move {
+            let mut mine = Vec::new();
+            loop {
+                let claims = store.claim_feeds(100, MINUTE).await.unwrap();
+                if claims.is_empty() {
+                    return mine;
+                }
+                mine.extend(claims.into_iter().map(|claim| claim.feed.feed_id));
+            }
+        })
+    });
+    let mut claimed = Vec::new();
+    for claimer in claimers.collect::<Vec<_>>() {
+        claimed.extend(claimer.await.unwrap());
+    }
+    let count = claimed.len();
+    claimed.sort_unstable();
+    claimed.dedup();
+    assert_eq!((claimed.len(), count), (10_000, 10_000));
 }
 
 async fn a_disabled_source_is_not_polled(t: Fixture) {
