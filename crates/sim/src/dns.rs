@@ -52,9 +52,8 @@ impl DnsServer {
     pub async fn start(
         script: impl Fn(&str, usize) -> DnsAnswer + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let (udp, tcp) = bind_both().await?;
         let address = udp.local_addr()?;
-        let tcp = TcpListener::bind(address).await?;
         let shared = Arc::new(Shared {
             script: Box::new(script),
             asked: Mutex::default(),
@@ -69,6 +68,20 @@ impl DnsServer {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// One port for UDP and TCP. A port that is free for one may be taken for the
+/// other, so a few are tried.
+async fn bind_both() -> io::Result<(UdpSocket, TcpListener)> {
+    let mut taken = io::Error::other("no port is free for both UDP and TCP");
+    for _ in 0..20 {
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        match TcpListener::bind(udp.local_addr()?).await {
+            Ok(tcp) => return Ok((udp, tcp)),
+            Err(error) => taken = error,
+        }
+    }
+    Err(taken)
 }
 
 impl Drop for DnsServer {

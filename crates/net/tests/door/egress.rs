@@ -355,9 +355,18 @@ async fn no_way_leads_to_the_canary() {
 
 #[tokio::test]
 async fn names_can_not_lead_to_the_canary() {
-    let (v4, v6) = canaries().await;
-    let port = v4.address().port();
     let good = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+    // On the port of the canary, so that only the address differs. Another test
+    // may have that port there; then all move.
+    let (v4, v6, server) = loop {
+        let (v4, v6) = canaries().await;
+        let same_port = SocketAddr::new(good, v4.address().port());
+        let answer = |_: &str| Act::answer("200 OK\r\nConnection: close", b"good");
+        if let Ok(server) = RawServer::start(same_port, answer).await {
+            break (v4, v6, server);
+        }
+    };
+    let port = v4.address().port();
     let bad = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let bad_v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let dns = DnsServer::start(move |name, nth| match name {
@@ -368,12 +377,6 @@ async fn names_can_not_lead_to_the_canary() {
         "mixed-v6.example" => DnsAnswer::Addresses(vec![good, bad_v6]),
         "alias.example" => DnsAnswer::Alias("inside.example".to_owned()),
         _ => DnsAnswer::NoSuchName,
-    })
-    .await
-    .unwrap();
-    // On the port of the canary, so that only the address differs.
-    let server = RawServer::start(SocketAddr::new(good, port), |_| {
-        Act::answer("200 OK\r\nConnection: close", b"good")
     })
     .await
     .unwrap();
