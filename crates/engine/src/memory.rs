@@ -19,9 +19,8 @@ pub(crate) struct Memory {
     pub(crate) moving_to: Option<String>,
     /// How deep under its index a sitemap is.
     pub(crate) depth: usize,
-    /// When the index says that this sitemap last changed, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lastmod: Option<i64>,
+    /// Its index says when it changes, so it need not be asked to find out.
+    pub(crate) is_dated: bool,
 }
 
 /// Some servers confirm an old ETag for a new body: once a day nothing is said

@@ -6,6 +6,8 @@ mod world;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::SignedDuration;
 use tidings_engine::{PollOptions, SourceSettings};
@@ -78,6 +80,50 @@ async fn what_sitemaps_list_arrives_when_it_is_young() {
         .unwrap();
     let asked = world.sim.log().total() - before;
     assert!(asked < 120, "{asked} requests for nothing");
+}
+
+/// Most indexes never change and give no dates; what they name does change.
+#[tokio::test]
+async fn sitemaps_of_an_undated_index_are_asked_on_their_own() {
+    let stories = Arc::new(AtomicUsize::new(1));
+    let published = Arc::clone(&stories);
+    let server = RawServer::start("127.0.0.1:0".parse().unwrap(), move |head| {
+        let host = head.to_lowercase();
+        let host = host.split("host: ").nth(1).unwrap().lines().next().unwrap();
+        let body = match head.split(' ').nth(1) {
+            Some("/index.xml") => format!(
+                "<sitemapindex><sitemap><loc>http://{host}/posts.xml</loc></sitemap></sitemapindex>"
+            ),
+            Some("/posts.xml") => {
+                let urls = 0..published.load(Ordering::SeqCst);
+                let url = |n| format!("<url><loc>http://a.example/{n}</loc></url>");
+                format!("<urlset>{}</urlset>", urls.map(url).collect::<String>())
+            }
+            _ => return Act::answer("404 Not Found", b""),
+        };
+        Act::answer("200 OK", body.as_bytes())
+    })
+    .await
+    .unwrap();
+    let url = format!("http://{}/index.xml", server.address());
+    let table = Table::start(StoreOptions::default()).await;
+    let settings = SourceSettings {
+        sitemap_url: Some(url.parse().unwrap()),
+        feed_ignores_robots: true,
+        ..SourceSettings::default()
+    };
+    world::add(&table.store, "blog", "sitemap", &url, settings).await;
+    let poller = table.poller(server.address().port(), PollOptions::default());
+    let mut counts = Vec::new();
+    for published in [1, 3] {
+        stories.store(published, Ordering::SeqCst);
+        for _ in 0..8 {
+            poller.poll_due(|_| {}).await.unwrap();
+            table.pass(HOUR);
+        }
+        counts.push(table.store.count(&Filter::default()).await.unwrap());
+    }
+    assert_eq!(counts, [1, 3]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

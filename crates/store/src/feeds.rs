@@ -140,7 +140,9 @@ impl Store {
             Value::from(now),
             Value::from(policy),
         ];
-        self.execute(Statement::new(insert, values)).await.map(drop)
+        self.execute(Statement::passing(insert, values))
+            .await
+            .map(drop)
     }
 
     pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {

@@ -132,15 +132,15 @@ impl Polling<'_> {
         self.feed.kind == "sitemap"
     }
 
-    /// Feeds have a policy; a sitemap its hours; one under an index is looked at
-    /// when the index says so, and once a week all the same.
+    /// Feeds have a policy; a sitemap its hours; one whose index says when it
+    /// changes is looked at then, and once a week all the same.
     fn policy(&self) -> Policy {
         let hours = |hours: u64| Policy::Fixed {
             every: Duration::from_secs(hours * 3600),
         };
         match self.is_sitemap() {
             false => self.settings.policy(),
-            true if self.memory.depth > 0 => hours(24 * 7),
+            true if self.memory.is_dated => hours(24 * 7),
             true => hours(u64::from(self.settings.sitemap_interval_hours)),
         }
     }

@@ -1,6 +1,8 @@
 //! Sitemaps as the poller sees them: which entries are young enough to submit,
 //! and which sitemaps of an index have to be looked at.
 
+use std::collections::HashMap;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tidings_feed::sitemap::{Entry, Sitemap};
@@ -94,31 +96,34 @@ pub(super) async fn follow_index(
         return Ok(0);
     }
     let known = store.feeds_of_source(own.source_id).await?;
-    let child_memory = Memory {
-        depth: depth + 1,
-        ..Memory::default()
-    };
+    let known: HashMap<&str, &Feed> = known
+        .iter()
+        .filter(|feed| feed.kind == "sitemap")
+        .map(|feed| (feed.url.as_str(), feed))
+        .collect();
     let mut due = 0;
     for entry in &index.entries {
         let Ok(url) = own_url.join(&entry.url) else {
             continue;
         };
-        let known = known
-            .iter()
-            .find(|feed| feed.kind == "sitemap" && feed.url == url.as_str());
-        match known {
+        let lastmod = entry.lastmod.filter(|_| index.lastmod_is_trusted);
+        match known.get(url.as_str()) {
             // The index itself, or one above it.
             Some(feed) if Memory::parse(&feed.policy).depth <= depth => {}
             Some(feed) => {
-                let lastmod = entry.lastmod.filter(|_| index.lastmod_is_trusted);
                 if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
                     store.wake_feed(feed.feed_id, now).await?;
                     due += 1;
                 }
             }
             None => {
+                let memory = Memory {
+                    depth: depth + 1,
+                    is_dated: lastmod.is_some(),
+                    ..Memory::default()
+                };
                 store
-                    .add_child_feed(own.source_id, url.as_str(), &child_memory.to_json())
+                    .add_child_feed(own.source_id, url.as_str(), &memory.to_json())
                     .await?;
                 due += 1;
             }

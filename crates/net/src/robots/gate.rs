@@ -27,6 +27,9 @@ const AGAIN: Duration = Duration::from_secs(600);
 /// All rules in memory together; when there are more, all are forgotten.
 const MOST_WEIGHT: usize = 64 * 1024 * 1024;
 
+/// Hosts in memory, with rules or without; when there are more, all are forgotten.
+const MOST_HOSTS: usize = 100_000;
+
 /// The name by which files address us.
 pub(crate) const PRODUCT: &str = "Tidings";
 
@@ -121,7 +124,7 @@ impl RobotsGate {
 
     async fn ask(&self, url: &FetchUrl) -> Result<(Arc<RobotsRules>, bool), Failure> {
         let host = HostId::of(&url.host_key(&self.proxies));
-        let slot = Arc::clone(self.memory().hosts.entry(host).or_default());
+        let slot = self.slot(host);
         let mut known = slot.lock().await;
         let now = (self.clock)();
         let mut was_asked = false;
@@ -212,6 +215,15 @@ impl RobotsGate {
                 body: failure.to_string(),
             },
         })
+    }
+
+    fn slot(&self, host: HostId) -> Arc<Slot> {
+        let mut memory = self.memory();
+        if memory.hosts.len() >= MOST_HOSTS {
+            memory.hosts.clear();
+            memory.weight = 0;
+        }
+        Arc::clone(memory.hosts.entry(host).or_default())
     }
 
     fn note_weight(&self, answer: &Answer) {
