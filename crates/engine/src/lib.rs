@@ -4,11 +4,15 @@
 
 mod discover;
 mod lists;
+mod manners;
 mod memory;
 mod outside;
 mod poll;
 mod registry;
+mod selectors;
 mod settings;
+mod way;
+mod work;
 
 pub use discover::{Tried, discover};
 pub use lists::{
@@ -17,4 +21,6 @@ pub use lists::{
 pub use outside::Outside;
 pub use poll::{Fired, PollEnded, PollOptions, PollOutcome, Poller, SeenItem};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
-pub use settings::{IngestionMode, PollPolicy, SettingsError, SourceSettings};
+pub use selectors::{ArticleSelectors, SelectorSettings};
+pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
+pub use work::{KeptPages, Tally, WorkOptions, Worker, document_of};

@@ -4,13 +4,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tidings_net::{Class, Client, Failure, Redirects, Request, Response, RobotsGate, retry_after};
-use tidings_store::{HostChange, HostTurn, Slot, Store};
+use tidings_net::{Client, Failure, Request, Response, RobotsGate};
+use tidings_store::{HostTurn, Store};
 use tidings_url::ProxyHosts;
-use tokio::time::sleep;
 
-/// The longest that a host may put off all of us.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+use crate::way::{Manners, Way};
 
 /// What may be asked of the outside, and by which manners.
 #[derive(Debug)]
@@ -51,66 +49,22 @@ impl Outside {
     pub(crate) async fn ask(
         &self,
         request: Request,
-        ignores_robots: bool,
+        manners: Manners,
     ) -> tidings_store::Result<Asked> {
         let host = request.url.host_key(&self.proxies);
-        let slot = match self
-            .store
-            .wait_for_slot(&host, self.lease, self.patience)
-            .await?
-        {
+        let turn = self.store.wait_for_slot(&host, self.lease, self.patience);
+        let slot = match turn.await? {
             HostTurn::Now(slot) => slot,
             HostTurn::Later(wait) => return Ok(Asked::NotNow(wait)),
         };
-        let answer = self.ask_with(&slot, request, ignores_robots).await;
-        self.store
-            .return_slot(&slot, &learned(&slot, &answer))
-            .await?;
+        let way = Way::new(self, manners, &request.url, slot.delay);
+        let answer = way.ask(request).await;
+        let learned = way.leave(&answer, Timestamp::now()).await?;
+        self.store.return_slot(&slot, &learned).await?;
         Ok(match answer {
             Ok(response) => Asked::Answered(Box::new(response)),
+            Err(Failure::HostBusy { wait, .. }) => Asked::NotNow(wait),
             Err(failure) => Asked::Failed(failure),
         })
-    }
-
-    async fn ask_with(
-        &self,
-        slot: &Slot,
-        request: Request,
-        ignores_robots: bool,
-    ) -> Result<Response, Failure> {
-        if ignores_robots {
-            return self.client.fetch(request, Redirects::Follow).await;
-        }
-        let permission = self.robots.permit(&request.url).await?;
-        if permission.was_asked {
-            // robots.txt was a request too.
-            sleep(slot.delay).await;
-        }
-        self.client
-            .fetch(request, Redirects::Ask(&self.robots))
-            .await
-    }
-}
-
-/// What an answer teaches about its host.
-fn learned(slot: &Slot, answer: &Result<Response, Failure>) -> HostChange {
-    let Ok(response) = answer else {
-        let is_network = |failure: &Failure| failure.class() == Class::Network;
-        return HostChange {
-            is_error: answer.as_ref().err().is_some_and(is_network),
-            ..HostChange::default()
-        };
-    };
-    if !matches!(response.status, 429 | 503) {
-        return HostChange::default();
-    }
-    let asked = response
-        .header("retry-after")
-        .and_then(|header| retry_after(header, Timestamp::now()));
-    HostChange {
-        delay: Some((slot.delay * 2).min(LONGEST_DELAY)),
-        block_for: asked,
-        is_error: true,
-        ..HostChange::default()
     }
 }

@@ -6,9 +6,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
+use tidings_document::License;
 use tidings_polling::Policy;
 use tidings_store::{Origin, Source, Target};
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
+
+use crate::selectors::SelectorSettings;
+use crate::way::Manners;
+
+/// Requests a second that a source may allow.
+const RATES: std::ops::RangeInclusive<f64> = 0.001..=100.0;
 
 /// A setting that can't be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -68,7 +75,7 @@ pub struct SourceSettings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub license: Option<String>,
+    pub license: Option<License>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,6 +85,30 @@ pub struct SourceSettings {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keep_params: Vec<String>,
     pub keep_trailing_slash: bool,
+    /// Requests a second to its host, at most; robots.txt may want fewer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<f64>,
+    /// Pages are looked at again for changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recrawl: Option<Recrawl>,
+    #[serde(skip_serializing_if = "SelectorSettings::is_empty")]
+    pub selectors: SelectorSettings,
+}
+
+/// How long to wait before a page is looked at again; in between it follows how
+/// often the page changes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recrawl {
+    pub min_hours: f64,
+    pub max_hours: f64,
+}
+
+impl Recrawl {
+    pub(crate) fn bounds(self) -> (Duration, Duration) {
+        let hours = |hours: f64| Duration::from_secs_f64(hours * 3600.0);
+        (hours(self.min_hours), hours(self.max_hours))
+    }
 }
 
 impl Default for SourceSettings {
@@ -100,6 +131,9 @@ impl Default for SourceSettings {
             strip_params: Vec::new(),
             keep_params: Vec::new(),
             keep_trailing_slash: false,
+            rate_limit: None,
+            recrawl: None,
+            selectors: SelectorSettings::default(),
         }
     }
 }
@@ -129,6 +163,26 @@ impl SourceSettings {
                 "sitemap_interval_hours is 0, and must be at least 1".to_owned(),
             ));
         }
+        if let Some(rate) = settings.rate_limit
+            && !(RATES.contains(&rate))
+        {
+            return Err(wrong(format!(
+                "rate_limit is {rate} requests a second, and may be from {} to {}",
+                RATES.start(),
+                RATES.end()
+            )));
+        }
+        if let Some(Recrawl {
+            min_hours,
+            max_hours,
+        }) = settings.recrawl
+            && !(min_hours >= 0.01 && min_hours <= max_hours && max_hours <= 24.0 * 365.0)
+        {
+            return Err(wrong(format!(
+                "recrawl is from {min_hours} to {max_hours} hours, and may be from 0.01 to 8760, the lower first"
+            )));
+        }
+        settings.selectors.parsed().map_err(wrong)?;
         Ok(settings)
     }
 
@@ -144,6 +198,22 @@ impl SourceSettings {
             },
             PollPolicy::Doubling => Policy::Doubling,
             PollPolicy::Adaptive => Policy::Adaptive,
+        }
+    }
+
+    pub(crate) fn manners(&self) -> Manners {
+        Manners {
+            ignores_robots: false,
+            gap: self
+                .rate_limit
+                .map(|rate| Duration::from_secs_f64(rate.recip())),
+        }
+    }
+
+    pub(crate) fn feed_manners(&self) -> Manners {
+        Manners {
+            ignores_robots: self.feed_ignores_robots,
+            ..self.manners()
         }
     }
 
@@ -213,6 +283,15 @@ mod tests {
                 "from 1 to 10080",
             ),
             (json!({ "sitemap_interval_hours": 0 }), "at least 1"),
+            (json!({ "rate_limit": 0 }), "from 0.001 to 100"),
+            (
+                json!({ "recrawl": { "min_hours": 5, "max_hours": 1 } }),
+                "the lower first",
+            ),
+            (
+                json!({ "selectors": { "article": { "title": "h1[" } } }),
+                "selectors.article.title: \"h1[\" is not a valid selector at column 4",
+            ),
         ];
         for (config, message) in rows {
             let error = SourceSettings::parse("paper", &config)

@@ -2,9 +2,11 @@
 //! page, robots.txt, a sitemap, a probe, an API or a webhook leaves through a
 //! [`Client`]. It follows redirects; each hop passes the guard again.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use tidings_url::FetchUrl;
 use tokio::time::Instant as Deadline;
@@ -26,8 +28,23 @@ pub enum Redirects<'a> {
     /// The redirect is the answer.
     Report,
     Follow,
-    /// Followed where the robots.txt of the target allows it.
-    Ask(&'a RobotsGate),
+    /// Followed where the one who is asked says so.
+    Ask(&'a dyn HopGate),
+}
+
+/// Who is asked before a redirect is followed.
+#[async_trait]
+pub trait HopGate: fmt::Debug + Sync {
+    /// Returns when the next address may be asked; the failure says why not.
+    async fn permit_hop(&self, from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure>;
+}
+
+/// Followed where the robots.txt of the target allows it.
+#[async_trait]
+impl HopGate for RobotsGate {
+    async fn permit_hop(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+        self.permit(to).await.map(drop)
+    }
 }
 
 /// Cheap to clone; all clones share connections and the DNS cache.
@@ -41,8 +58,8 @@ struct Inner {
     user_agent: String,
 }
 
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client as {}", self.0.user_agent)
     }
 }
@@ -96,8 +113,8 @@ impl Client {
             if is_known {
                 return Err(Failure::RedirectLoop { url: next.into() });
             }
-            if let Redirects::Ask(robots) = redirects {
-                robots.permit(&next).await?;
+            if let Redirects::Ask(gate) = redirects {
+                gate.permit_hop(&request.url, &next).await?;
             }
             hops.push(Hop {
                 from: request.url.clone(),

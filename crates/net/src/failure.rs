@@ -121,6 +121,8 @@ pub enum Failure {
     RobotsDisallowed { host: String, rule: String },
     #[error("robots.txt of {host} can't be had now: {why}")]
     RobotsUnavailable { host: String, why: String },
+    #[error("{host} has other requests of ours; it is asked again in {} s", wait.as_secs())]
+    HostBusy { host: String, wait: Duration },
     #[error("our own store failed: {why}")]
     Store { why: String },
 }
@@ -147,9 +149,10 @@ impl Failure {
             | Self::TooManyEncodings { .. }
             | Self::CompressionBomb { .. }
             | Self::UnaskedNotModified => Class::Content,
-            Self::Egress(_) | Self::RobotsDisallowed { .. } | Self::RobotsUnavailable { .. } => {
-                Class::Policy
-            }
+            Self::Egress(_)
+            | Self::RobotsDisallowed { .. }
+            | Self::RobotsUnavailable { .. }
+            | Self::HostBusy { .. } => Class::Policy,
             Self::Store { .. } => Class::Internal,
         }
     }
@@ -178,6 +181,7 @@ impl Failure {
             Self::Egress(_) => "egress",
             Self::RobotsDisallowed { .. } => "robots_blocked",
             Self::RobotsUnavailable { .. } => "robots_unavailable",
+            Self::HostBusy { .. } => "host_busy",
             Self::Store { .. } => "store",
         }
     }

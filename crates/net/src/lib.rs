@@ -38,7 +38,7 @@ mod retry_after;
 mod robots;
 
 pub use charset::{CharsetFrom, Decoded, decode};
-pub use client::{Client, Redirects};
+pub use client::{Client, HopGate, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, Egress, Why};
 pub use failure::{Class, Failure, Stage};

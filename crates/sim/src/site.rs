@@ -1,6 +1,8 @@
 //! One site of the simulated web: its name, habits and defects, all chosen by
 //! the seed. Knows where its articles live; renders and serves nothing.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -37,6 +39,7 @@ pub struct Site {
     /// Milliseconds before an answer: at least, and at most that much more.
     pub latency_ms: (u64, u64),
     pub faults: Vec<FaultRule>,
+    pub(crate) crawl_delay: Duration,
     pub(crate) layout: Layout,
     pub(crate) schedule: Schedule,
     pub(crate) seed: u64,
@@ -78,7 +81,7 @@ pub enum RobotsKind {
     Absent,
     /// Allows all but the members' pages, and names the sitemap.
     Usual,
-    /// The same, asking for two seconds between requests.
+    /// The same, asking for some time between requests.
     CrawlDelay,
 }
 
@@ -186,6 +189,7 @@ impl Site {
             tags_links: dice.chance(25),
             latency_ms: latency(&mut dice, config.latency),
             faults: faults(&mut dice, config, index),
+            crawl_delay: config.crawl_delay,
             layout: *dice.pick(&[
                 Layout::Dated,
                 Layout::Html,
@@ -203,6 +207,11 @@ impl Site {
             has_plain_fates: config.plain_fates,
             page_bytes: config.page_bytes,
         }
+    }
+
+    /// The gap that its robots.txt asks for, if it asks for one.
+    pub fn crawl_delay(&self) -> Option<Duration> {
+        (self.robots == RobotsKind::CrawlDelay).then_some(self.crawl_delay)
     }
 
     /// The address of the home page.

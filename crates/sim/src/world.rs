@@ -2,6 +2,7 @@
 //! Sites are made when they are asked for, so a million cost no more than one.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -29,6 +30,8 @@ pub struct WorldConfig {
     pub plain_fates: bool,
     /// The same window for all feeds, instead of the sites' own.
     pub feed_window: Option<u64>,
+    /// What sites with a Crawl-delay ask for.
+    pub crawl_delay: Duration,
     /// Pads article pages with scripts to at least this many bytes.
     pub page_bytes: usize,
     /// Faults of single sites, by index, asked before all others.
@@ -49,6 +52,7 @@ impl WorldConfig {
             latency: false,
             plain_fates: false,
             feed_window: None,
+            crawl_delay: Duration::from_secs(2),
             page_bytes: 0,
             scripts: BTreeMap::new(),
         }

@@ -206,6 +206,8 @@ pub struct Claim {
     pub last_modified: Option<String>,
     pub content_hash: Option<Vec<u8>>,
     pub item: Option<String>,
+    /// When it was last asked for and answered.
+    pub last_fetched_at: Option<Moment>,
     pub host_delay: Duration,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::ids::HostId;
+use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::{Moment, millis};
 use crate::store::Store;
 
@@ -120,8 +120,10 @@ impl Store {
         }
     }
 
-    /// Keeps what a host's robots.txt answered.
-    pub async fn put_robots(&self, id: HostId, robots: &Robots) -> Result<()> {
+    /// Keeps what a host's robots.txt answered. Where it differs from before,
+    /// URLs that the old rules forbade are due again; says how many.
+    pub async fn put_robots(&self, id: HostId, robots: &Robots) -> Result<u64> {
+        let before = self.robots(id).await?;
         let sql = "INSERT INTO robots (host_id, status, body, fetched_at, expires_at) VALUES ($1, $2, $3, $4, $5)
             ON CONFLICT (host_id) DO UPDATE SET status = excluded.status, body = excluded.body,
                 fetched_at = excluded.fetched_at, expires_at = excluded.expires_at";
@@ -132,7 +134,26 @@ impl Store {
             Value::from(robots.fetched_at),
             Value::from(robots.expires_at),
         ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
+        self.execute(Statement::new(sql, values)).await?;
+        let rules = |robots: &Robots| (robots.status, robots.body.clone());
+        match before {
+            Some(before) if rules(&before) != rules(robots) => self.requeue_forbidden(id).await,
+            _ => Ok(0),
+        }
+    }
+
+    /// URLs of a host that its robots.txt forbade are due again.
+    async fn requeue_forbidden(&self, id: HostId) -> Result<u64> {
+        let sql = "SELECT url_id FROM urls WHERE host_id = $1 AND status = 4 AND reason = 'robots_blocked'";
+        let rows = self.rows(Statement::new(sql, [Value::Int(id.0)])).await?;
+        let forbidden = |row: &Row| -> Result<FrontierId> {
+            Ok(FrontierId {
+                host: id,
+                url: UrlId(row.half_key(0)?),
+            })
+        };
+        let ids = rows.iter().map(forbidden).collect::<Result<Vec<_>>>()?;
+        self.requeue(&ids).await
     }
 
     pub async fn robots(&self, id: HostId) -> Result<Option<Robots>> {

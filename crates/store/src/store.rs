@@ -128,6 +128,11 @@ impl Store {
         self.engine.place()
     }
 
+    /// The gap between two requests to a host that says nothing else.
+    pub fn host_delay(&self) -> Duration {
+        Duration::from_millis(self.host_defaults.0.unsigned_abs())
+    }
+
     /// The time that all users of this store share.
     pub async fn now(&self) -> Result<Moment> {
         self.engine.now().await

@@ -89,11 +89,7 @@ impl Poller {
             return Ok(Err(format!("{:?} is not an address", feed.url)));
         };
         let request = Request::get(url, Purpose::Feed);
-        let response = match self
-            .outside
-            .ask(request, settings.feed_ignores_robots)
-            .await?
-        {
+        let response = match self.outside.ask(request, settings.feed_manners()).await? {
             Asked::Answered(response) if response.is_success() => response,
             Asked::Answered(response) => return Ok(Err(format!("status {}", response.status))),
             Asked::Failed(failure) => return Ok(Err(failure.to_string())),

@@ -47,7 +47,7 @@ pub(super) fn listed(
             source_id: source.source_id,
             priority: priority(source.priority, Origin::Feed, 0),
             parent_url: Some(feed_url.as_str().to_owned()),
-            item: Some(said(feed, item).to_string()),
+            item: Some(said(feed, feed_url, item).to_string()),
             ..Submission::new(target, Origin::Feed)
         });
         item_of.push(at);
@@ -74,7 +74,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 /// What travels with the URL to its document.
-fn said(feed: &Feed, item: &Item) -> Json {
+fn said(feed: &Feed, feed_url: &FetchUrl, item: &Item) -> Json {
     let cut = |text: String| -> Option<String> {
         let kept: String = text.chars().take(MOST_TEXT).collect();
         (!kept.is_empty()).then_some(kept)
@@ -93,6 +93,7 @@ fn said(feed: &Feed, item: &Item) -> Json {
         "language": item.language.as_ref().or(feed.language.as_ref()),
         "comments": item.comments,
         "feed_title": feed.title,
+        "feed_url": feed_url.as_str(),
     });
     if let Json::Object(fields) = &mut said {
         fields.retain(|_, value| !value.is_null() && *value != json!([]));

@@ -88,7 +88,7 @@ impl Poller {
         let request = polling.request(url);
         let asked = self
             .outside
-            .ask(request, polling.settings.feed_ignores_robots)
+            .ask(request, polling.settings.feed_manners())
             .await?;
         let read = match asked {
             Asked::NotNow(wait) => {

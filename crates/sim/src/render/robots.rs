@@ -4,11 +4,13 @@ use super::{Document, sitemap};
 use crate::site::{RobotsKind, Site};
 
 pub(crate) fn robots(site: &Site) -> Option<Document> {
-    let delay = match site.robots {
-        RobotsKind::Absent => return None,
-        RobotsKind::Usual => "",
-        RobotsKind::CrawlDelay => "Crawl-delay: 2\n",
-    };
+    if site.robots == RobotsKind::Absent {
+        return None;
+    }
+    let delay = site
+        .crawl_delay()
+        .map(|delay| format!("Crawl-delay: {}\n", delay.as_secs_f32()))
+        .unwrap_or_default();
     let sitemap = sitemap::entry_path(site.sitemap)
         .map(|path| format!("\nSitemap: {}\n", site.absolute(path)))
         .unwrap_or_default();

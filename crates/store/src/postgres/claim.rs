@@ -13,7 +13,7 @@ use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
 use crate::error::{Result, StoreError};
 use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::moment::millis;
+use crate::moment::{Moment, millis};
 use crate::moves::{Moves, stored_status};
 use crate::turn::Turn;
 
@@ -43,7 +43,7 @@ const TAKE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.atte
     JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id
     RETURNING q.host_id, q.url_id, q.attempt, u.key_tail, u.url, u.source_id, u.origin, q.priority, u.depth, u.retry_count,
-              u.etag, u.last_modified, u.content_hash, u.item, u.status";
+              u.etag, u.last_modified, u.content_hash, u.item, u.status, u.last_fetched_at";
 
 const CHECK_OUT: &str = "UPDATE hosts h SET in_flight = n.in_flight, lease_until = $3::BIGINT, last_start_at = $4::BIGINT,
         gate_at = CASE WHEN n.in_flight < h.max_in_flight THEN $4::BIGINT + h.delay_ms ELSE $3::BIGINT END
@@ -283,6 +283,7 @@ fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> 
         last_modified: row.get(11),
         content_hash: row.get(12),
         item: row.get(13),
+        last_fetched_at: row.get::<_, Option<i64>>(15).map(Moment),
         host_delay: Duration::from_millis(u64::from(
             delays.get(&host).copied().unwrap_or(0).unsigned_abs(),
         )),

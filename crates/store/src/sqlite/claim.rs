@@ -9,7 +9,7 @@ use super::rows::{add_event, dequeue, head_of, write_moves};
 use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
 use crate::head::Head;
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::moment::millis;
+use crate::moment::{Moment, millis};
 use crate::moves::{Moves, stored_status};
 use crate::turn::Turn;
 
@@ -255,7 +255,7 @@ fn read_claim(
 ) -> rusqlite::Result<(Claim, Status)> {
     connection
         .prepare_cached(
-            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status, attempts
+            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status, attempts, last_fetched_at
              FROM urls WHERE host_id = ?1 AND url_id = ?2",
         )?
         .query_row(params![id.host.0, id.url.0], |row| {
@@ -273,6 +273,7 @@ fn read_claim(
                 last_modified: row.get(8)?,
                 content_hash: row.get(9)?,
                 item: row.get(10)?,
+                last_fetched_at: row.get::<_, Option<i64>>(13)?.map(Moment),
                 host_delay: Duration::from_millis(u64::try_from(delay_ms).unwrap_or(0)),
             };
             Ok((claim, stored_status(row.get(11)?)))

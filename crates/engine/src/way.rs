@@ -1,0 +1,214 @@
+//! The way of one request, redirects included: robots.txt of each address, a
+//! turn at the gate of each host that it leads to, and the host's gap between
+//! any two requests. Whoever starts a way holds the turn at the first host, and
+//! must leave the way, so that no turn stays taken.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tidings_net::{Failure, HopGate, Redirects, Request, Response};
+use tidings_store::{HostChange, HostTurn, Slot, StoreError};
+use tidings_url::{FetchUrl, HostKey};
+use tokio::time::sleep;
+
+use crate::manners;
+use crate::outside::Outside;
+
+/// How long a question may be on its way to a host.
+const LONGEST_JOURNEY: Duration = Duration::from_millis(50);
+
+/// What a source says of how it is asked.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Manners {
+    /// For feeds only, and only where a person said so.
+    pub(crate) ignores_robots: bool,
+    /// The gap that the source wants; robots.txt may want another.
+    pub(crate) gap: Option<Duration>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Way<'a> {
+    outside: &'a Outside,
+    manners: Manners,
+    home: HostKey,
+    steps: Mutex<Steps>,
+}
+
+#[derive(Debug)]
+struct Steps {
+    /// The host that is asked now.
+    host: HostKey,
+    /// Its gap as the store has it, and as it should be without trouble.
+    delay: Duration,
+    floor: Duration,
+    /// The turn at that host when it is not the first one.
+    turn: Option<Slot>,
+    home_delay: Duration,
+    home_asked_at: Instant,
+}
+
+impl<'a> Way<'a> {
+    /// A way that starts at a host whose turn the caller holds.
+    pub(crate) fn new(
+        outside: &'a Outside,
+        manners: Manners,
+        start: &FetchUrl,
+        delay: Duration,
+    ) -> Self {
+        let home = start.host_key(&outside.proxies);
+        let steps = Steps {
+            host: home.clone(),
+            delay,
+            floor: delay,
+            turn: None,
+            home_delay: delay,
+            home_asked_at: Instant::now(),
+        };
+        Self {
+            outside,
+            manners,
+            home,
+            steps: Mutex::new(steps),
+        }
+    }
+
+    /// Asks, and follows.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Response, Failure> {
+        self.pass_robots(&request.url, false).await?;
+        let fetch = self.outside.client.fetch(request, Redirects::Ask(self));
+        let response = fetch.await?;
+        let mut steps = self.steps();
+        if steps.host == self.home {
+            // Until the connection stood, nothing was asked of the host, and when
+            // the question arrived there we can't know: at the latest it had when
+            // the answer came.
+            let timings = &response.timings;
+            let journey = timings.first_byte.min(LONGEST_JOURNEY);
+            steps.home_asked_at += timings.dns + timings.connect + timings.tls + journey;
+        }
+        drop(steps);
+        Ok(response)
+    }
+
+    /// Ends the way: gives back what is held elsewhere, and says what was learned
+    /// of the first host.
+    pub(crate) async fn leave(
+        self,
+        answer: &Result<Response, Failure>,
+        now: Timestamp,
+    ) -> Result<HostChange, StoreError> {
+        let Self {
+            outside,
+            home,
+            steps,
+            ..
+        } = self;
+        let steps = steps.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let learned = manners::learned(steps.delay, steps.floor, answer, now);
+        // The gap counts from when the host was last asked, not from when the
+        // turn was given: robots.txt and redirects come in between.
+        let gap = steps
+            .home_delay
+            .saturating_sub(steps.home_asked_at.elapsed());
+        if steps.host == home {
+            let rest = learned.rest.max(gap);
+            return Ok(HostChange { rest, ..learned });
+        }
+        if let Some(turn) = &steps.turn {
+            outside.store.return_slot(turn, &learned).await?;
+        }
+        Ok(HostChange {
+            rest: gap,
+            ..HostChange::default()
+        })
+    }
+
+    /// Robots.txt of an address on the present host. `was_just_asked`: the host
+    /// has had a request on this way already.
+    async fn pass_robots(&self, url: &FetchUrl, was_just_asked: bool) -> Result<(), Failure> {
+        let permission = match self.manners.ignores_robots {
+            true => None,
+            false => Some(self.outside.robots.permit(url).await?),
+        };
+        let floor = permission
+            .as_ref()
+            .and_then(|permission| permission.crawl_delay)
+            .or(self.manners.gap)
+            .unwrap_or_else(|| self.outside.store.host_delay());
+        let delay = {
+            let mut steps = self.steps();
+            steps.floor = floor;
+            steps.delay
+        };
+        if was_just_asked || permission.is_some_and(|permission| permission.was_asked) {
+            sleep(delay.max(floor)).await;
+        }
+        let mut steps = self.steps();
+        if steps.host == self.home {
+            steps.home_asked_at = Instant::now();
+            steps.home_delay = delay.max(floor);
+        }
+        Ok(())
+    }
+
+    /// Takes a turn at the host of the next address, and gives back the one
+    /// before; true when it is the host that was asked last.
+    async fn step_to(&self, host: HostKey) -> Result<bool, Failure> {
+        let (before, is_same) = {
+            let mut steps = self.steps();
+            let is_same = steps.host == host;
+            (if is_same { None } else { steps.turn.take() }, is_same)
+        };
+        if is_same {
+            return Ok(true);
+        }
+        let store = &self.outside.store;
+        if let Some(turn) = before {
+            store
+                .return_slot(&turn, &HostChange::default())
+                .await
+                .map_err(ours)?;
+        }
+        if host == self.home {
+            let mut steps = self.steps();
+            steps.delay = steps.home_delay;
+            steps.host = host;
+            return Ok(true);
+        }
+        let turn = store.wait_for_slot(&host, self.outside.lease, self.outside.patience);
+        match turn.await.map_err(ours)? {
+            HostTurn::Now(slot) => {
+                let mut steps = self.steps();
+                steps.delay = slot.delay;
+                steps.turn = Some(slot);
+                steps.host = host;
+                Ok(false)
+            }
+            HostTurn::Later(wait) => Err(Failure::HostBusy {
+                host: host.as_str().to_owned(),
+                wait,
+            }),
+        }
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        // Plain values, changed whole: a panic elsewhere leaves them usable.
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl HopGate for Way<'_> {
+    async fn permit_hop(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+        let was_just_asked = self.step_to(to.host_key(&self.outside.proxies)).await?;
+        self.pass_robots(to, was_just_asked).await
+    }
+}
+
+fn ours(error: StoreError) -> Failure {
+    Failure::Store {
+        why: error.to_string(),
+    }
+}

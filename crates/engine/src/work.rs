@@ -1,0 +1,278 @@
+//! Fetch workers: URLs are claimed in batches, asked politely and concurrently,
+//! read on a few cores, and committed in batches. Any number of workers on any
+//! number of machines share the frontier; none holds anything that another
+//! could need for longer than a lease.
+
+mod commit;
+mod flight;
+mod kept_pages;
+mod make;
+mod page;
+mod read;
+mod retry;
+mod sources;
+mod tally;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tidings_extract::{Article, Options, Page};
+use tidings_store::{ClaimRequest, Result};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, info, warn};
+
+pub use kept_pages::KeptPages;
+pub use make::document_of;
+pub use tally::Tally;
+
+use crate::outside::Outside;
+use commit::Committer;
+use flight::Flights;
+use page::Job;
+use sources::Sources;
+use tally::SharedTally;
+
+/// What makes an article of a page; [`tidings_extract::extract`] but for tests.
+pub(crate) type Extractor = fn(&Page<'_>, &Options<'_>) -> Article;
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct WorkOptions {
+    /// Pages that are asked for or waiting to be committed at once.
+    pub at_once: usize,
+    /// URLs of one host in one claim; only hosts without a delay give more than one.
+    pub per_host: u16,
+    /// Threads that read pages.
+    pub cores: usize,
+    pub lease: Duration,
+    /// How long to go on after being asked to end.
+    pub drain: Duration,
+    /// The longest sleep between two looks for work.
+    pub every: Duration,
+    /// Ends when there is nothing left that is due now, instead of waiting.
+    pub ends_when_idle: bool,
+    /// Where pages are kept as they came, if they are.
+    pub pages: Option<KeptPages>,
+    pub extractor: fn(&Page<'_>, &Options<'_>) -> Article,
+}
+
+impl Default for WorkOptions {
+    fn default() -> Self {
+        Self {
+            at_once: 256,
+            per_host: 1,
+            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            lease: Duration::from_secs(60),
+            drain: Duration::from_secs(30),
+            every: Duration::from_secs(1),
+            ends_when_idle: false,
+            pages: None,
+            extractor: tidings_extract::extract,
+        }
+    }
+}
+
+/// After an empty look nothing is looked for sooner than this, whatever ends
+/// meanwhile: claims that bring one URL each cost more than they bring.
+const BREATH: Duration = Duration::from_millis(10);
+/// How long our own store may be away before it is asked again.
+const AFTER_OUTAGE: Duration = Duration::from_secs(1);
+
+/// Fetches whatever is due.
+#[derive(Debug)]
+pub struct Worker {
+    outside: Outside,
+    options: WorkOptions,
+    sources: Sources,
+    cores: Arc<Semaphore>,
+    flights: Flights,
+    tally: SharedTally,
+    owner: i64,
+}
+
+impl Worker {
+    pub fn new(outside: Outside, options: WorkOptions) -> Self {
+        Self {
+            cores: Arc::new(Semaphore::new(options.cores.max(1))),
+            outside,
+            options,
+            sources: Sources::default(),
+            flights: Flights::default(),
+            tally: SharedTally::default(),
+            // Only for people who look at leases; two with the same do no harm.
+            owner: getrandom::u64().map_or(1, |number| (number >> 1) as i64),
+        }
+    }
+
+    /// What was done so far.
+    pub fn tally(&self) -> Tally {
+        self.tally.get()
+    }
+
+    /// Pages that are under way now.
+    pub fn in_flight(&self) -> usize {
+        self.flights.len()
+    }
+
+    /// Works until `stop` is done; then ends what is under way, gives back what
+    /// does not end in time, and leaves no lease.
+    pub async fn run(self: &Arc<Self>, stop: impl Future<Output = ()>) -> Result<()> {
+        let (finished, completions) = mpsc::channel(self.options.at_once.max(1));
+        let (halt, halted) = watch::channel(false);
+        let committer = Committer::new(Arc::clone(self), completions);
+        let committing = tokio::spawn(committer.run());
+        let beating = tokio::spawn(Arc::clone(self).beat());
+        {
+            // A claim is never broken off: its leases would be nobody's.
+            let (end, ending) = watch::channel(false);
+            let mut claiming = std::pin::pin!(self.claim_on(finished, &halted, ending));
+            tokio::select! {
+                () = &mut claiming => {}
+                () = stop => {
+                    // Its receiver lives as long as the claiming does.
+                    let _ = end.send(true);
+                    claiming.await;
+                    self.drain(&halt).await;
+                }
+            }
+        }
+        // Only jobs hold senders now: when all have ended, so does the committer.
+        let limit = self.options.drain + Duration::from_secs(10);
+        if timeout(limit, committing).await.is_err() {
+            warn!("the store did not take the last pages; their leases will end");
+        }
+        beating.abort();
+        Ok(())
+    }
+
+    /// Waits for what is under way, then has it given back.
+    async fn drain(&self, halt: &watch::Sender<bool>) {
+        info!(in_flight = self.flights.len(), "ending");
+        let deadline = Instant::now() + self.options.drain;
+        while self.flights.len() > 0 && Instant::now() < deadline {
+            let _ = timeout(Duration::from_millis(100), self.flights.landed()).await;
+        }
+        // Nobody listens when nothing is under way.
+        let _ = halt.send(true);
+    }
+
+    /// Claims as long as there is room and something is due.
+    async fn claim_on(
+        self: &Arc<Self>,
+        finished: mpsc::Sender<flight::Landed>,
+        halted: &watch::Receiver<bool>,
+        mut ending: watch::Receiver<bool>,
+    ) {
+        let enough = (self.options.at_once / 8).max(1);
+        while !*ending.borrow() {
+            let room = self.options.at_once.saturating_sub(self.flights.len());
+            if room < enough {
+                tokio::select! {
+                    () = self.flights.landed() => {}
+                    _ = ending.changed() => {}
+                }
+                continue;
+            }
+            let wait = match self.claim(room, &finished, halted).await {
+                Ok(wait) => wait,
+                Err(error) => {
+                    warn!(%error, "nothing can be claimed now");
+                    sleep(AFTER_OUTAGE).await;
+                    continue;
+                }
+            };
+            let Some(wait) = wait else {
+                continue;
+            };
+            let is_idle = self.flights.len() == 0;
+            if self.options.ends_when_idle && is_idle && wait >= self.options.every {
+                return;
+            }
+            // A page that ends may free its host.
+            let pause = wait.min(self.options.every).max(BREATH);
+            sleep(BREATH).await;
+            tokio::select! {
+                _ = timeout(pause - BREATH, self.flights.landed()) => {}
+                _ = ending.changed() => {}
+            }
+        }
+    }
+
+    /// Claims once; how long to wait when there was less than asked for.
+    async fn claim(
+        self: &Arc<Self>,
+        room: usize,
+        finished: &mpsc::Sender<flight::Landed>,
+        halted: &watch::Receiver<bool>,
+    ) -> Result<Option<Duration>> {
+        let request = ClaimRequest {
+            per_host: self.options.per_host,
+            lease: self.options.lease,
+            ..ClaimRequest::new(self.owner, u16::try_from(room).unwrap_or(u16::MAX))
+        };
+        let claimed = self.outside.store.claim(&request).await?;
+        let count = claimed.claims.len();
+        self.tally.change(|tally| {
+            tally.claimed += count as u64;
+            tally.quarantined += u64::from(claimed.quarantined);
+        });
+        let now = Timestamp::from_millisecond(claimed.at.0).unwrap_or_default();
+        for claim in claimed.claims {
+            self.start(Job { claim, now }, finished.clone(), halted.clone());
+        }
+        debug!(count, "claimed");
+        let is_short = count < room;
+        Ok(is_short.then(|| claimed.next_ready.unwrap_or(self.options.every)))
+    }
+
+    /// Starts one page.
+    fn start(
+        self: &Arc<Self>,
+        job: Job,
+        finished: mpsc::Sender<flight::Landed>,
+        mut halted: watch::Receiver<bool>,
+    ) {
+        let worker = Arc::clone(self);
+        let flight = self.flights.start(job.claim.ticket);
+        tokio::spawn(async move {
+            let cancelled = async {
+                tokio::select! {
+                    _ = halted.wait_for(|halted| *halted) => {}
+                    () = flight.lost() => {}
+                }
+            };
+            let completion = worker.fetch(&job, cancelled).await;
+            // The committer outlives all senders.
+            let _ = finished.send(flight.land(completion)).await;
+        });
+    }
+
+    /// Extends the leases of what is under way; what was lost is cut short.
+    async fn beat(self: Arc<Self>) {
+        loop {
+            sleep(self.options.lease / 3).await;
+            let tickets = self.flights.tickets();
+            if tickets.is_empty() {
+                continue;
+            }
+            match self
+                .outside
+                .store
+                .heartbeat(&tickets, self.options.lease)
+                .await
+            {
+                Ok(held) => {
+                    let lost = tickets.iter().zip(held).filter(|(_, held)| !held);
+                    for (ticket, _) in lost {
+                        self.flights.lose(*ticket);
+                    }
+                }
+                // The next one may come in time; if not, the URLs are handed out again.
+                Err(error) => warn!(%error, "leases can't be extended now"),
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! One claimed URL, from the question to the end of the claim: ask politely,
+//! judge the answer, have the page read.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidings_net::{Failure, Purpose, Request};
+use tidings_store::{Claim, Completion, Outcome};
+
+use super::Worker;
+use super::read::{Reading, again_in};
+use super::sources::KnownSource;
+use super::verdict::{self, Tries};
+use crate::way::Way;
+
+/// A claim and the time when it was handed out.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) claim: Claim,
+    pub(super) now: Timestamp,
+}
+
+impl Worker {
+    /// Does the whole job. What goes wrong with us is never held against the URL.
+    pub(super) async fn fetch(&self, job: &Job, cancelled: impl Future<Output = ()>) -> Completion {
+        let claim = &job.claim;
+        let ticket = claim.ticket;
+        let store = &self.outside.store;
+        let source = match self.sources.get(store, claim.source_id).await {
+            Ok(source) => source,
+            Err(error) => return Completion::new(ticket, verdict::ours(error)),
+        };
+        let manners = source.settings.manners();
+        let way = Way::new(&self.outside, manners, &claim.url, claim.host_delay);
+        let answer = tokio::select! {
+            answer = way.ask(question(claim, &source)) => Some(answer),
+            () = cancelled => None,
+        };
+        let Some(answer) = answer else {
+            let nothing = Err(Failure::Store {
+                why: "asked to end".to_owned(),
+            });
+            // What can't be given back now ends by itself.
+            let host = way.leave(&nothing, job.now).await.unwrap_or_default();
+            return Completion {
+                ticket,
+                outcome: Outcome::Released,
+                host,
+            };
+        };
+        let host = way.leave(&answer, job.now).await;
+        let tries = Tries {
+            used: claim.retry_count,
+            random: random(),
+        };
+        let outcome = match answer {
+            Err(failure) => verdict::of_failure(&failure, tries),
+            Ok(response) => {
+                let again_in = again_in(job, &source.settings, false);
+                match verdict::of_answer(&response, again_in, tries, job.now) {
+                    Some(outcome) => outcome,
+                    None => {
+                        let reading = Reading {
+                            job: job.clone(),
+                            source,
+                            proxies: self.outside.proxies.clone(),
+                            response,
+                            tries,
+                        };
+                        self.read(reading).await
+                    }
+                }
+            }
+        };
+        Completion {
+            ticket,
+            outcome,
+            // A store that is away hears of it with the completion, or never.
+            host: host.unwrap_or_default(),
+        }
+    }
+
+    /// Reads a page; the CPU work waits for a core of its own.
+    async fn read(&self, reading: Reading) -> Outcome {
+        let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
+            return verdict::ours("there is no core to read with");
+        };
+        let (extractor, pages) = (self.options.extractor, self.options.pages.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let _core = core;
+            reading.run(extractor, pages.as_ref())
+        });
+        read.await.unwrap_or_else(verdict::broken)
+    }
+}
+
+fn question(claim: &Claim, source: &KnownSource) -> Request {
+    let mut request = Request::get(claim.url.clone(), Purpose::Page);
+    request.user_agent.clone_from(&source.settings.user_agent);
+    // Only what was read before may be unchanged.
+    if claim.last_fetched_at.is_some() && claim.content_hash.is_some() {
+        request.etag.clone_from(&claim.etag);
+        request.last_modified.clone_from(&claim.last_modified);
+    }
+    request
+}
+
+/// Chance, in 0..1.
+fn random() -> f64 {
+    getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
+}
