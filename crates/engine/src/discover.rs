@@ -1,9 +1,11 @@
 //! The feeds and sitemaps of a site, found by asking it: its page, its
 //! robots.txt, what they name, and the usual places. Each candidate counts only
-//! if it parses and has something in it. One request at a time, with a pause.
+//! if it parses and has something in it. One request at a time; how politely, is
+//! for whoever asks to know.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use tidings_feed::discovery::{
     Candidate, CandidateKind, Origin, Ranked, assess_feed, assess_sitemap, candidates, rank,
@@ -22,6 +24,39 @@ pub struct Tried<'a> {
     pub is_found: bool,
 }
 
+/// How a site is asked while it is searched.
+#[async_trait]
+pub(crate) trait Asks: Sync {
+    async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure>;
+
+    fn robots(&self) -> &RobotsGate;
+}
+
+/// For one who only looks, and keeps nothing: a pause before each request.
+struct WithPauses<'a> {
+    client: &'a Client,
+    robots: &'a RobotsGate,
+    pause: Duration,
+}
+
+#[async_trait]
+impl Asks for WithPauses<'_> {
+    async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure> {
+        if purpose != Purpose::Page {
+            tokio::time::sleep(self.pause).await;
+        }
+        self.robots.permit(url).await?;
+        let request = Request::get(url.clone(), purpose);
+        self.client
+            .fetch(request, Redirects::Ask(self.robots))
+            .await
+    }
+
+    fn robots(&self) -> &RobotsGate {
+        self.robots
+    }
+}
+
 /// Looks for the feeds and sitemaps of the site that a URL belongs to, the best
 /// first. `tried` hears of every candidate.
 pub async fn discover(
@@ -30,10 +65,25 @@ pub async fn discover(
     url: &FetchUrl,
     pause: Duration,
     now: Timestamp,
+    tried: impl FnMut(Tried<'_>),
+) -> Result<Vec<Ranked>, Failure> {
+    let site = WithPauses {
+        client,
+        robots,
+        pause,
+    };
+    search(&site, url, now, tried).await
+}
+
+/// The same, asking as one is told to.
+pub(crate) async fn search(
+    site: &dyn Asks,
+    url: &FetchUrl,
+    now: Timestamp,
     mut tried: impl FnMut(Tried<'_>),
 ) -> Result<Vec<Ranked>, Failure> {
-    let page = fetch(client, robots, url, Purpose::Page).await?;
-    let rules = robots.rules(&page.url).await?;
+    let page = site.ask(url, Purpose::Page).await?;
+    let rules = site.robots().rules(&page.url).await?;
     let listed: Vec<String> = rules
         .sitemaps
         .iter()
@@ -59,9 +109,8 @@ pub async fn discover(
         let assessed = if candidate.origin == Origin::Given {
             assess(candidate, &page, now)
         } else {
-            tokio::time::sleep(pause).await;
             // What is not there is no failure of the search.
-            let answer = ask(client, robots, &candidate).await;
+            let answer = ask(site, &candidate).await;
             answer.and_then(|response| assess(candidate, &response, now))
         };
         tried(Tried {
@@ -73,25 +122,14 @@ pub async fn discover(
     Ok(rank(without_twins(found)))
 }
 
-async fn ask(client: &Client, robots: &RobotsGate, candidate: &Candidate) -> Option<Response> {
+async fn ask(site: &dyn Asks, candidate: &Candidate) -> Option<Response> {
     let url = FetchUrl::parse(&candidate.url).ok()?;
     let purpose = match candidate.kind {
         CandidateKind::Feed => Purpose::Feed,
         CandidateKind::Sitemap => Purpose::Sitemap,
     };
-    let response = fetch(client, robots, &url, purpose).await.ok()?;
+    let response = site.ask(&url, purpose).await.ok()?;
     response.is_success().then_some(response)
-}
-
-async fn fetch(
-    client: &Client,
-    robots: &RobotsGate,
-    url: &FetchUrl,
-    purpose: Purpose,
-) -> Result<Response, Failure> {
-    robots.permit(url).await?;
-    let request = Request::get(url.clone(), purpose);
-    client.fetch(request, Redirects::Ask(robots)).await
 }
 
 /// What a candidate turned out to be, if it is of use.

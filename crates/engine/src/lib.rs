@@ -2,6 +2,7 @@
 //! gathers, asks a pure function what to do, and stores the answer; they meet
 //! only in the store, so any number of machines can run them.
 
+mod apply;
 mod discover;
 mod lists;
 mod manners;
@@ -9,11 +10,13 @@ mod memory;
 mod outside;
 mod poll;
 mod registry;
+mod seeds;
 mod selectors;
 mod settings;
 mod way;
 mod work;
 
+pub use apply::{Applied, SourceFileError, apply, read_sources};
 pub use discover::{Tried, discover};
 pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
@@ -21,6 +24,7 @@ pub use lists::{
 pub use outside::Outside;
 pub use poll::{Fired, PollEnded, PollOptions, PollOutcome, Poller, SeenItem};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
+pub use seeds::{Seeded, seed};
 pub use selectors::{ArticleSelectors, SelectorSettings};
 pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
-pub use work::{KeptPages, Tally, WorkOptions, Worker, document_of};
+pub use work::{KeptPages, Stages, Tally, WorkOptions, Worker, document_of};

@@ -17,6 +17,9 @@ pub(crate) struct Memory {
     /// A permanent redirect that was seen on the last poll.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) moving_to: Option<String>,
+    /// When the site was last searched for its feed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) searched_at: Option<i64>,
     /// How deep under its index a sitemap is.
     pub(crate) depth: usize,
     /// Its index says when it changes, so it need not be asked to find out.

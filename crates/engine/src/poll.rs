@@ -6,6 +6,7 @@ mod fire;
 mod items;
 mod one;
 mod price;
+mod search;
 mod sitemap;
 mod take;
 mod trouble;
@@ -62,6 +63,8 @@ pub enum PollOutcome {
     SameBody,
     /// Other bytes, the same items.
     Redundant,
+    /// The feed of a site was found; it is polled next.
+    Found,
     Failed,
 }
 
@@ -72,6 +75,7 @@ impl PollOutcome {
             Self::NotModified => "not_modified",
             Self::SameBody => "same_body",
             Self::Redundant => "redundant",
+            Self::Found => "found",
             Self::Failed => "failed",
         }
     }

@@ -7,6 +7,9 @@ use tidings_url::FetchUrl;
 
 use crate::settings::{SettingsError, SourceSettings};
 
+/// The kind of a feed that is yet to be found: its address is the site's.
+pub(crate) const SITE: &str = "site";
+
 /// Why a source was not taken.
 #[derive(Debug, Error)]
 pub enum RegistryError {
@@ -57,6 +60,11 @@ pub async fn add_source(
     if let Some(url) = &draft.settings.sitemap_url {
         store
             .add_feed(source.source_id, "sitemap", url.as_str())
+            .await?;
+    } else if feed.is_none() {
+        // The poller looks for its feed.
+        store
+            .add_feed(source.source_id, SITE, draft.url.as_str())
             .await?;
     }
     Ok((source, feed))

@@ -19,6 +19,9 @@ use crate::outside::Outside;
 /// How long a question may be on its way to a host.
 const LONGEST_JOURNEY: Duration = Duration::from_millis(50);
 
+/// The store counts whole milliseconds, at the beginning and at the end.
+const ROUNDED: Duration = Duration::from_millis(2);
+
 /// What a source says of how it is asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Manners {
@@ -109,9 +112,11 @@ impl<'a> Way<'a> {
         let learned = manners::learned(steps.delay, steps.floor, answer, now);
         // The gap counts from when the host was last asked, not from when the
         // turn was given: robots.txt and redirects come in between.
-        let gap = steps
-            .home_delay
-            .saturating_sub(steps.home_asked_at.elapsed());
+        let waited = steps.home_asked_at.elapsed();
+        let gap = match steps.home_delay.saturating_sub(waited) {
+            Duration::ZERO => Duration::ZERO,
+            gap => gap + ROUNDED,
+        };
         if steps.host == home {
             let rest = learned.rest.max(gap);
             return Ok(HostChange { rest, ..learned });

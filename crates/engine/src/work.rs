@@ -9,12 +9,14 @@ mod kept_pages;
 mod make;
 mod page;
 mod read;
+mod recorder;
 mod retry;
 mod sources;
 mod tally;
 mod verdict;
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -26,14 +28,15 @@ use tracing::{debug, info, warn};
 
 pub use kept_pages::KeptPages;
 pub use make::document_of;
-pub use tally::Tally;
+pub use tally::{Stages, Tally};
 
 use crate::outside::Outside;
 use commit::Committer;
 use flight::Flights;
 use page::Job;
+use recorder::Recorder;
 use sources::Sources;
-use tally::SharedTally;
+use tally::{SharedTally, StageClocks, note_time};
 
 /// What makes an article of a page; [`tidings_extract::extract`] but for tests.
 pub(crate) type Extractor = fn(&Page<'_>, &Options<'_>) -> Article;
@@ -56,6 +59,9 @@ pub struct WorkOptions {
     pub ends_when_idle: bool,
     /// Where pages are kept as they came, if they are.
     pub pages: Option<KeptPages>,
+    /// Folder where it is written down what is being read, for the case that it
+    /// kills the process.
+    pub recorder: Option<PathBuf>,
     pub extractor: fn(&Page<'_>, &Options<'_>) -> Article,
 }
 
@@ -70,6 +76,7 @@ impl Default for WorkOptions {
             every: Duration::from_secs(1),
             ends_when_idle: false,
             pages: None,
+            recorder: None,
             extractor: tidings_extract::extract,
         }
     }
@@ -78,6 +85,11 @@ impl Default for WorkOptions {
 /// After an empty look nothing is looked for sooner than this, whatever ends
 /// meanwhile: claims that bring one URL each cost more than they bring.
 const BREATH: Duration = Duration::from_millis(10);
+/// A URL is put aside when so much speaks against it: that its lease ended
+/// without a word speaks little, for hundreds are under way when a process dies;
+/// that it was being read at that moment speaks much. Three such ends are enough.
+const QUARANTINE_AFTER: u16 = 30;
+const READ_WHEN_IT_ENDED: u16 = 9;
 /// How long our own store may be away before it is asked again.
 const AFTER_OUTAGE: Duration = Duration::from_secs(1);
 
@@ -90,6 +102,8 @@ pub struct Worker {
     cores: Arc<Semaphore>,
     flights: Flights,
     tally: SharedTally,
+    clocks: StageClocks,
+    recorder: OnceLock<Recorder>,
     owner: i64,
 }
 
@@ -102,6 +116,8 @@ impl Worker {
             sources: Sources::default(),
             flights: Flights::default(),
             tally: SharedTally::default(),
+            clocks: StageClocks::default(),
+            recorder: OnceLock::new(),
             // Only for people who look at leases; two with the same do no harm.
             owner: getrandom::u64().map_or(1, |number| (number >> 1) as i64),
         }
@@ -112,6 +128,11 @@ impl Worker {
         self.tally.get()
     }
 
+    /// Where the time went so far.
+    pub fn stages(&self) -> Stages {
+        self.clocks.get()
+    }
+
     /// Pages that are under way now.
     pub fn in_flight(&self) -> usize {
         self.flights.len()
@@ -120,6 +141,7 @@ impl Worker {
     /// Works until `stop` is done; then ends what is under way, gives back what
     /// does not end in time, and leaves no lease.
     pub async fn run(self: &Arc<Self>, stop: impl Future<Output = ()>) -> Result<()> {
+        self.accuse_the_last().await?;
         let (finished, completions) = mpsc::channel(self.options.at_once.max(1));
         let (halt, halted) = watch::channel(false);
         let committer = Committer::new(Arc::clone(self), completions);
@@ -145,6 +167,29 @@ impl Worker {
             warn!("the store did not take the last pages; their leases will end");
         }
         beating.abort();
+        Ok(())
+    }
+
+    /// What processes that died here were reading speaks against those pages.
+    async fn accuse_the_last(&self) -> Result<()> {
+        let Some(folder) = &self.options.recorder else {
+            return Ok(());
+        };
+        match Recorder::open(folder) {
+            Ok((recorder, accused)) => {
+                for ticket in &accused {
+                    warn!(id = %ticket.id, "a process died while it read this page");
+                }
+                self.outside
+                    .store
+                    .accuse(&accused, READ_WHEN_IT_ENDED)
+                    .await?;
+                // A second run of the same worker keeps the first one's.
+                let _ = self.recorder.set(recorder);
+            }
+            // Without it pages that kill are found later, that is all.
+            Err(error) => warn!(%error, folder = %folder.display(), "nothing can be recorded"),
+        }
         Ok(())
     }
 
@@ -211,9 +256,12 @@ impl Worker {
         let request = ClaimRequest {
             per_host: self.options.per_host,
             lease: self.options.lease,
+            quarantine_after: QUARANTINE_AFTER,
             ..ClaimRequest::new(self.owner, u16::try_from(room).unwrap_or(u16::MAX))
         };
+        let start = std::time::Instant::now();
         let claimed = self.outside.store.claim(&request).await?;
+        note_time(&self.clocks.claiming, start);
         let count = claimed.claims.len();
         self.tally.change(|tally| {
             tally.claimed += count as u64;

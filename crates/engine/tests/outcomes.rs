@@ -315,7 +315,7 @@ async fn a_server_that_wants_peace_gets_it() {
         .unwrap()
         .remove(0);
     assert!(
-        host.blocked_until.is_some() && host.delay_ms == 20,
+        host.blocked_until.is_some() && host.delay_ms == 1000,
         "{host:?}"
     );
 }

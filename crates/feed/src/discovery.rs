@@ -14,7 +14,7 @@ use url::Url;
 
 use page::Page;
 
-pub use rank::{Ranked, assess_feed, assess_sitemap, rank};
+pub use rank::{Ranked, Story, assess_feed, assess_sitemap, rank};
 
 /// An address that may be a feed or a sitemap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

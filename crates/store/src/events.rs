@@ -125,6 +125,17 @@ impl Store {
             .map(drop)
     }
 
+    /// The number of the last event; 0 when there is none.
+    pub async fn last_event_id(&self) -> Result<i64> {
+        let rows = self
+            .rows(Statement::new(
+                "SELECT coalesce(max(event_id), 0) FROM events",
+                [],
+            ))
+            .await?;
+        rows.first().map_or(Ok(0), |row| row.int(0))
+    }
+
     /// Events after one of them, for following along.
     pub async fn events_after(&self, event_id: i64, limit: u32) -> Result<Vec<Event>> {
         let sql = format!("{COLUMNS} WHERE event_id > $1 ORDER BY event_id LIMIT $2");

@@ -280,7 +280,7 @@ impl Store {
             "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
              WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
                                  AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
-                               ORDER BY next_poll_at LIMIT $4)
+                               ORDER BY next_poll_at, feed_id LIMIT $4)
                AND next_poll_at <= $5 AND lease_until <= $6
              RETURNING {COLUMNS}, attempt"
         );
@@ -305,7 +305,7 @@ impl Store {
         let feed = &result.feed;
         let update = "UPDATE feeds SET url = $1, etag = $2, last_modified = $3, body_hash = $4, items_checksum = $5, item_count = $6,
                 last_polled_at = $7, last_new_at = $8, next_poll_at = $9, lease_until = 0, consecutive_errors = $10, error_class = $11,
-                last_error = $12, paused_reason = $13, policy = $14, demand_nano = $17
+                last_error = $12, paused_reason = $13, policy = $14, demand_nano = $17, kind = $18
             WHERE feed_id = $15 AND attempt = $16";
         let log = &result.log;
         let values = [
@@ -326,6 +326,7 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
             Value::Int(feed.demand_nano),
+            Value::from(feed.kind.as_str()),
         ];
         let insert = "INSERT INTO feed_fetch_log (feed_id, started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes)
             SELECT feed_id, $1, $2, $3, $4, $5, $6, $7, $8 FROM feeds WHERE feed_id = $9 AND attempt = $10 ON CONFLICT DO NOTHING";

@@ -80,6 +80,16 @@ impl Store {
         rows.iter().map(host).collect()
     }
 
+    /// How long the URL that should have been fetched first has been due. Looks
+    /// at every host that waits.
+    pub async fn longest_overdue(&self) -> Result<Option<Duration>> {
+        let now = self.now().await?;
+        let sql = "SELECT min(head_due) FROM hosts WHERE head_priority > 0 AND head_due <= $1";
+        let rows = self.rows(Statement::new(sql, [Value::from(now)])).await?;
+        let due = rows.first().map(|row| row.optional_moment(0)).transpose()?;
+        Ok(due.flatten().map(|due| now.since(due)))
+    }
+
     /// Sets how a host may be asked from now on.
     pub async fn set_host_limits(
         &self,

@@ -222,6 +222,13 @@ impl Store {
         }
     }
 
+    /// Whether a seed was offered before.
+    pub async fn is_seed(&self, url: &str) -> Result<bool> {
+        let sql = "SELECT 1 FROM seeds WHERE url = $1";
+        let rows = self.rows(Statement::new(sql, [Value::from(url)])).await?;
+        Ok(!rows.is_empty())
+    }
+
     /// Remembers a seed for ever; false when it was offered before.
     pub async fn remember_seed(&self, url: &str) -> Result<bool> {
         let now = self.now().await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tracing::debug;
 
-use crate::engine::{Answer, Engine, Row, Statement};
+use crate::engine::{Answer, Engine, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Completion, Submission, Ticket, Verdict};
 use crate::ids::FrontierId;
@@ -182,6 +182,27 @@ impl Store {
             .await
     }
 
+    /// Holds the end of a process against what it was doing: each lease that is
+    /// still held counts as if it had ended so many times more without a word.
+    pub async fn accuse(&self, tickets: &[Ticket], weight: u16) -> Result<()> {
+        let sql = format!(
+            "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
+            self.waiting().leases
+        );
+        let accused = |ticket: &Ticket| {
+            let values = [
+                Value::Int(i64::from(weight)),
+                Value::Int(ticket.id.host.0),
+                Value::from(&ticket.id.url.0[..]),
+                Value::Int(i64::from(ticket.attempt)),
+            ];
+            Statement::new(sql.clone(), values)
+        };
+        self.run(tickets.iter().map(accused).collect())
+            .await
+            .map(drop)
+    }
+
     /// Takes URLs out of the frontier; says how many there were. A worker that
     /// is fetching one of them finds its lease lost.
     pub async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
@@ -216,7 +237,7 @@ impl Store {
     #[doc(hidden)]
     pub async fn pretend_schema_version(&self, version: i64) -> Result<()> {
         let sql = "INSERT INTO schema_version (version, applied_at) VALUES ($1, 0)";
-        self.execute(Statement::new(sql, [crate::engine::Value::Int(version)]))
+        self.execute(Statement::new(sql, [Value::Int(version)]))
             .await
             .map(drop)
     }

@@ -14,8 +14,8 @@ use crate::commands;
     disable_help_subcommand = true,
     after_help = "Examples:
   tidings run --demo              see it work on a simulated web, offline
-  tidings source add https://example.com/   follow a site
-  tidings poll                    ask its feed for news, again and again
+  tidings add https://example.com/    follow a site
+  tidings run                     ask for news, fetch pages, keep documents
   tidings frontier add https://example.com/story
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
@@ -70,8 +70,13 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(commands::run::RunArgs),
+    Add(commands::add::AddArgs),
+    Apply(commands::apply::ApplyArgs),
     Source(commands::source::SourceArgs),
     Poll(commands::poll::PollArgs),
+    Work(commands::work::WorkArgs),
+    Tail(commands::tail::TailArgs),
+    Doc(commands::doc::DocArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     Extract(commands::extract::ExtractArgs),

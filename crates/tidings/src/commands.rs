@@ -1,9 +1,12 @@
 //! One file for each command of the command line.
 
+pub(crate) mod add;
+pub(crate) mod apply;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod discover;
+pub(crate) mod doc;
 pub(crate) mod explain;
 pub(crate) mod extract;
 pub(crate) mod feed;
@@ -15,4 +18,6 @@ pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod simulate;
 pub(crate) mod source;
+pub(crate) mod tail;
 pub(crate) mod url;
+pub(crate) mod work;

@@ -5,7 +5,8 @@ mod net;
 mod settings;
 mod table;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tracing::Level;
 
@@ -21,7 +22,19 @@ pub(crate) struct Config {
     data_dir: PathBuf,
     pub(crate) log: LogConfig,
     pub(crate) net: NetConfig,
+    pub(crate) fetch: FetchConfig,
+    pub(crate) polls_at_once: usize,
     pub(crate) demo: DemoConfig,
+}
+
+/// How pages are fetched.
+#[derive(Debug)]
+pub(crate) struct FetchConfig {
+    pub(crate) at_once: usize,
+    pub(crate) cores: Option<usize>,
+    pub(crate) host_delay: Duration,
+    pub(crate) max_per_host: u16,
+    pub(crate) keep_html: bool,
 }
 
 #[derive(Debug)]
@@ -64,6 +77,15 @@ impl Config {
         self.store.clone()
     }
 
+    /// Whether someone named a store, rather than taking the one in the data folder.
+    pub(crate) fn has_named_store(&self) -> bool {
+        !self.store.is_empty()
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
     fn from_settings(settings: &Settings) -> Self {
         Self {
             store: settings.text("store").to_owned(),
@@ -76,6 +98,14 @@ impl Config {
                 },
             },
             net: NetConfig::from_settings(settings),
+            fetch: FetchConfig {
+                at_once: settings.get("fetch.at_once"),
+                cores: Some(settings.get("fetch.cores")).filter(|cores| *cores > 0),
+                host_delay: Duration::from_millis(settings.get("fetch.host_delay_ms")),
+                max_per_host: settings.get("fetch.max_per_host"),
+                keep_html: settings.get("fetch.keep_html"),
+            },
+            polls_at_once: settings.get("poll.at_once"),
             demo: DemoConfig {
                 sites: settings.get("demo.sites"),
                 articles: settings.get("demo.articles"),

@@ -5,12 +5,15 @@
 mod cli;
 mod commands;
 mod config;
+mod demo;
 mod failure;
 mod logging;
 mod output;
 mod progress;
+mod roles;
 mod shutdown;
 mod stores;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -37,20 +40,25 @@ fn run(cli: Cli) -> Result<(), Failure> {
     logging::start(&config.log);
     match cli.command {
         Command::Completions(_) => unreachable!("handled before the configuration is read"),
+        Command::Add(args) => commands::add::run(&args, &config, json),
+        Command::Apply(args) => commands::apply::run(&args, &config, json),
         Command::Bench(args) => commands::bench::run(&args, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Discover(args) => commands::discover::run(&args, &config, json),
+        Command::Doc(args) => commands::doc::run(&args, &config, json),
         Command::Explain(args) => commands::explain::run(&args, &config, json),
         Command::Fetch(args) => commands::fetch::run(&args, &config, json),
         Command::Feed(args) => commands::feed::run(&args, &config, json),
         Command::Extract(args) => commands::extract::run(&args),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
-        Command::MigrateStore(args) => commands::migrate_store::run(&args, json),
+        Command::MigrateStore(args) => commands::migrate_store::run(&args, &config, json),
         Command::Poll(args) => commands::poll::run(&args, &config, json),
         Command::Run(args) => commands::run::run(&args, &config, json),
         Command::Sim(args) => commands::sim::run(&args, &config),
         Command::Simulate(args) => commands::simulate::run(&args, json),
         Command::Source(args) => commands::source::run(&args, &config, json),
+        Command::Tail(args) => commands::tail::run(&args, &config, json),
+        Command::Work(args) => commands::work::run(&args, &config, json),
         Command::Url(args) => commands::url::run(&args, json),
     }
 }

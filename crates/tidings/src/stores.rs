@@ -14,13 +14,17 @@ pub(crate) fn with_store(
 ) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
     runtime.block_on(async {
-        let store = open(&config.store_address()).await?;
+        let store = open(&config.store_address(), config).await?;
         work(store).await
     })
 }
 
-pub(crate) async fn open(address: &str) -> Result<Store, Failure> {
-    Store::open(address, &StoreOptions::default())
+/// Opens a store with the politeness that is configured.
+pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failure> {
+    let mut options = StoreOptions::default();
+    options.host_delay = config.fetch.host_delay;
+    options.max_per_host = config.fetch.max_per_host;
+    Store::open(address, &options)
         .await
         .map_err(|error| match error {
             StoreError::TooNew { .. } | StoreError::Address { .. } => {

@@ -20,6 +20,7 @@ use super::trouble::Trouble;
 use super::{PollEnded, PollOutcome, Poller};
 use crate::memory::Memory;
 use crate::outside::Asked;
+use crate::registry::SITE;
 use crate::settings::SourceSettings;
 
 /// So many failures in a row are said loudly, once.
@@ -29,8 +30,10 @@ const LOUD_AFTER: i64 = 10;
 const UNREADABLE_WAIT: Duration = Duration::from_secs(3600);
 
 /// What one request to a feed gave.
-enum Read {
+pub(super) enum Read {
     NotModified,
+    /// Nothing was read, but now it is known where the feed is.
+    Found,
     SameBody,
     Feed(Box<ParsedFeed>),
     Sitemap(Box<Sitemap>),
@@ -48,6 +51,8 @@ pub(super) struct Polling<'a> {
     pub(super) now: Moment,
     started: std::time::Instant,
     bytes: u64,
+    /// When to come again, if not when the policy says.
+    pub(super) come_again: Option<Duration>,
 }
 
 impl Poller {
@@ -76,6 +81,7 @@ impl Poller {
             now,
             started: std::time::Instant::now(),
             bytes: 0,
+            come_again: None,
         };
         polling.follow_settings();
         let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
@@ -85,6 +91,9 @@ impl Poller {
             );
             return polling.end(self, Read::Failed(trouble)).await.map(Some);
         };
+        if polling.feed.kind == SITE {
+            return self.find_feed(polling, url).await.map(Some);
+        }
         let request = polling.request(url);
         let asked = self
             .outside
@@ -96,7 +105,13 @@ impl Poller {
                 return Ok(None);
             }
             Asked::Failed(failure) => Read::Failed(Trouble::of_failure(&failure)),
-            Asked::Answered(response) => polling.read(&response),
+            Asked::Answered(response) => match polling.read(&response) {
+                Read::Failed(trouble) if polling.is_page(&response) => {
+                    let trouble = self.find_feed_of_page(&mut polling, trouble).await?;
+                    Read::Failed(trouble)
+                }
+                read => read,
+            },
         };
         polling.end(self, read).await.map(Some)
     }
@@ -243,11 +258,12 @@ impl Polling<'_> {
     }
 
     /// Submits, decides when to come again, and writes it all down.
-    async fn end(mut self, poller: &Poller, read: Read) -> Result<PollEnded> {
+    pub(super) async fn end(mut self, poller: &Poller, read: Read) -> Result<PollEnded> {
         let store = &poller.outside.store;
         let mut taken = Taken::default();
         let (outcome, trouble) = match read {
             Read::NotModified => (PollOutcome::NotModified, None),
+            Read::Found => (PollOutcome::Found, None),
             Read::SameBody => (PollOutcome::SameBody, None),
             Read::Failed(trouble) => (PollOutcome::Failed, Some(trouble)),
             Read::Feed(feed) => {
@@ -283,7 +299,9 @@ impl Polling<'_> {
             random: random(),
         };
         let (state, due) = next_poll(&self.memory.polling, &poll);
-        let next_poll_in = Moment::from(due.at).since(self.now);
+        let next_poll_in = self
+            .come_again
+            .unwrap_or_else(|| Moment::from(due.at).since(self.now));
         self.feed.demand_nano = (state.demand(poll.weight).0 * 1e9) as i64;
         self.memory.polling = state;
         self.note_end(trouble.as_ref(), new);

@@ -102,7 +102,10 @@ pub(super) async fn follow_index(
         .map(|feed| (feed.url.as_str(), feed))
         .collect();
     let mut due = 0;
-    for entry in &index.entries {
+    // What is due at the same time is polled in this order: news first.
+    let mut entries: Vec<_> = index.entries.iter().collect();
+    entries.sort_by_key(|entry| !is_news(&entry.url));
+    for entry in entries {
         let Ok(url) = own_url.join(&entry.url) else {
             continue;
         };
@@ -112,7 +115,8 @@ pub(super) async fn follow_index(
             Some(feed) if Memory::parse(&feed.policy).depth <= depth => {}
             Some(feed) => {
                 if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
-                    store.wake_feed(feed.feed_id, now).await?;
+                    let later = i64::from(!is_news(&feed.url));
+                    store.wake_feed(feed.feed_id, Moment(now.0 + later)).await?;
                     due += 1;
                 }
             }
@@ -153,9 +157,29 @@ fn has_changed(
     }
 }
 
+/// Sitemaps of news say so in their names, as publishers are told to name them.
+fn is_news(url: &str) -> bool {
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let name = path.split_once('/').map_or("", |(_, name)| name);
+    name.to_ascii_lowercase().contains("news")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sitemaps_of_news_are_known_by_their_path() {
+        let rows = [
+            ("https://a.example/news-sitemap.xml", true),
+            ("https://a.example/sitemaps/Google-News.xml.gz", true),
+            ("https://news.example/sitemap-2020.xml", false),
+            ("https://a.example/", false),
+        ];
+        for (url, expected) in rows {
+            assert_eq!(is_news(url), expected, "{url}");
+        }
+    }
 
     #[test]
     fn only_what_changed_is_looked_at() {

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use tracing::{debug, error, warn};
 
 use super::flight::Landed;
+use super::tally::note_time;
 use super::{AFTER_OUTAGE, Worker, verdict};
 
 /// Pages in one transaction.
@@ -88,7 +89,9 @@ impl Committer {
     }
 
     async fn complete(&self, completions: &[Completion]) -> Result<(), StoreError> {
+        let start = std::time::Instant::now();
         let held = self.worker.outside.store.complete(completions).await?;
+        note_time(&self.worker.clocks.committing, start);
         for (completion, held) in completions.iter().zip(held) {
             if held {
                 self.worker.tally.count(&completion.outcome);

@@ -10,6 +10,7 @@ use tidings_store::{Claim, Completion, Outcome};
 use super::Worker;
 use super::read::{Reading, again_in};
 use super::sources::KnownSource;
+use super::tally::note_time;
 use super::verdict::{self, Tries};
 use crate::way::Way;
 
@@ -22,7 +23,11 @@ pub(super) struct Job {
 
 impl Worker {
     /// Does the whole job. What goes wrong with us is never held against the URL.
-    pub(super) async fn fetch(&self, job: &Job, cancelled: impl Future<Output = ()>) -> Completion {
+    pub(super) async fn fetch(
+        self: &Arc<Self>,
+        job: &Job,
+        cancelled: impl Future<Output = ()>,
+    ) -> Completion {
         let claim = &job.claim;
         let ticket = claim.ticket;
         let store = &self.outside.store;
@@ -32,10 +37,12 @@ impl Worker {
         };
         let manners = source.settings.manners();
         let way = Way::new(&self.outside, manners, &claim.url, claim.host_delay);
+        let start = std::time::Instant::now();
         let answer = tokio::select! {
             answer = way.ask(question(claim, &source)) => Some(answer),
             () = cancelled => None,
         };
+        note_time(&self.clocks.asking, start);
         let Some(answer) = answer else {
             let nothing = Err(Failure::Store {
                 why: "asked to end".to_owned(),
@@ -81,14 +88,20 @@ impl Worker {
     }
 
     /// Reads a page; the CPU work waits for a core of its own.
-    async fn read(&self, reading: Reading) -> Outcome {
+    async fn read(self: &Arc<Self>, reading: Reading) -> Outcome {
         let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
             return verdict::ours("there is no core to read with");
         };
         let (extractor, pages) = (self.options.extractor, self.options.pages.clone());
+        let worker = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || {
             let _core = core;
-            reading.run(extractor, pages.as_ref())
+            let recorder = worker.recorder.get();
+            let _note = recorder.map(|recorder| recorder.note(reading.job.claim.ticket));
+            let start = std::time::Instant::now();
+            let outcome = reading.run(extractor, pages.as_ref());
+            note_time(&worker.clocks.reading, start);
+            outcome
         });
         read.await.unwrap_or_else(verdict::broken)
     }

@@ -2,7 +2,9 @@
 //! has the truth.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use serde::Serialize;
 use tidings_store::Outcome;
@@ -47,6 +49,41 @@ impl Tally {
             Outcome::Dead { reason, .. } => *self.dead.entry(reason.clone()).or_default() += 1,
         }
     }
+}
+
+/// Where the time of a worker went, in nanoseconds. Asking and waiting for a
+/// core overlap with everything; claims, reading and commits are work.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Stages {
+    pub claiming: u64,
+    pub asking: u64,
+    pub reading: u64,
+    pub committing: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct StageClocks {
+    pub(super) claiming: AtomicU64,
+    pub(super) asking: AtomicU64,
+    pub(super) reading: AtomicU64,
+    pub(super) committing: AtomicU64,
+}
+
+impl StageClocks {
+    pub(super) fn get(&self) -> Stages {
+        let read = |clock: &AtomicU64| clock.load(Ordering::Relaxed);
+        Stages {
+            claiming: read(&self.claiming),
+            asking: read(&self.asking),
+            reading: read(&self.reading),
+            committing: read(&self.committing),
+        }
+    }
+}
+
+/// Adds what passed since `start` to a clock.
+pub(super) fn note_time(clock: &AtomicU64, start: Instant) {
+    clock.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
 }
 
 #[derive(Debug, Default)]

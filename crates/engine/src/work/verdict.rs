@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tidings_extract::{Article, Method};
+use tidings_extract::{Article, Method, Quality};
 use tidings_net::{Class, Failure, Media, Response, retry_after};
 use tidings_store::Outcome;
 
@@ -154,7 +154,7 @@ pub(super) fn of_article(article: &Article, tries: Tries) -> Option<Outcome> {
             "a consent page instead of the article".to_owned(),
         ));
     }
-    if article.text.is_empty() && flags.paywall {
+    if flags.paywall && article.quality == Quality::TitleOnly {
         return Some(dead("login_wall", None));
     }
     let has_nothing = article.text.is_empty() && article.title.is_none();

@@ -21,9 +21,22 @@ pub struct Ranked {
     pub items_per_day: Option<f64>,
     /// The share of items with the full text, from 0 to 1.
     pub full_text_share: f64,
+    /// The latest items, as the document lists them.
+    pub latest: Vec<Story>,
     /// Higher is better; comparable within one site only.
     pub score: f64,
 }
+
+/// One item, to show what a feed is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Story {
+    pub title: Option<String>,
+    pub link: Option<String>,
+    pub published: Option<Timestamp>,
+}
+
+/// Stories that are shown of each find.
+const SHOWN: usize = 5;
 
 const DAY: f64 = 86_400.0;
 
@@ -39,14 +52,17 @@ pub fn assess_feed(candidate: Candidate, feed: &Feed, now: Timestamp) -> Option<
         .filter(|item| item.content_quality == ContentQuality::Full);
     let full_text_share = full.count() as f64 / feed.items.len() as f64;
     let title = feed.title.clone().or_else(|| candidate.title.clone());
-    Some(judged(
-        candidate,
-        title,
-        feed.items.len(),
-        &dates,
-        full_text_share,
-        now,
-    ))
+    let count = feed.items.len();
+    let judged = judged(candidate, title, count, &dates, full_text_share, now);
+    let latest = feed.items.iter().take(SHOWN).map(|item| Story {
+        title: item.title.clone(),
+        link: item.link.clone(),
+        published: item.date(),
+    });
+    Some(Ranked {
+        latest: latest.collect(),
+        ..judged
+    })
 }
 
 /// Judges a sitemap. Its dates count only if they can be believed.
@@ -114,6 +130,7 @@ fn judged(
         newest,
         items_per_day,
         full_text_share,
+        latest: Vec::new(),
         score,
     }
 }

@@ -20,6 +20,7 @@ on_both_engines!(
     a_heartbeat_keeps_the_lease,
     a_released_url_comes_back_at_once_and_unharmed,
     three_crashes_mean_quarantine,
+    what_is_accused_is_put_aside_sooner_than_what_was_near,
     a_blocked_host_hands_out_nothing,
     retry_after_blocks_the_host,
     an_idle_claim_says_when_to_come_again,
@@ -255,6 +256,32 @@ async fn a_released_url_comes_back_at_once_and_unharmed(t: Fixture) {
     );
     t.pass(SECOND);
     assert_eq!(t.claim_one().await.ticket.attempt, 2);
+    t.assert_books_balance().await;
+}
+
+async fn what_is_accused_is_put_aside_sooner_than_what_was_near(t: Fixture) {
+    t.submit(&["https://a.example/poison", "https://b.example/near"])
+        .await;
+    let mut request = ClaimRequest::new(WORKER, 2);
+    request.quarantine_after = 30;
+    for _ in 0..3 {
+        let claimed = t.store.claim(&request).await.unwrap();
+        assert_eq!(claimed.claims.len(), 2);
+        let is_poison = |claim: &&Claim| claim.url.as_str().ends_with("poison");
+        let poison = claimed.claims.iter().find(is_poison).unwrap();
+        t.store.accuse(&[poison.ticket], 9).await.unwrap();
+        t.pass(MINUTE);
+    }
+    let claimed = t.store.claim(&request).await.unwrap();
+    assert_eq!((claimed.claims.len(), claimed.quarantined), (1, 1));
+    // An accusation that comes too late is nobody's.
+    let late = Ticket {
+        attempt: 1,
+        ..claimed.claims[0].ticket
+    };
+    t.store.accuse(&[late], 100).await.unwrap();
+    t.pass(MINUTE);
+    assert_eq!(t.store.claim(&request).await.unwrap().claims.len(), 1);
     t.assert_books_balance().await;
 }
 

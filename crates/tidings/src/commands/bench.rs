@@ -1,7 +1,9 @@
 //! `tidings bench`: measures what we claim, on this machine, beside a baseline
 //! of the same run.
 
+mod fetch;
 mod frontier;
+mod process;
 mod reference;
 
 use clap::{Args, Subcommand};
@@ -18,10 +20,16 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     Frontier(frontier::FrontierArgs),
+    Fetch(fetch::FetchArgs),
+    /// The simulated web that the others are measured with
+    #[command(hide = true)]
+    ServePages(fetch::PagesArgs),
 }
 
 pub(crate) fn run(args: &BenchArgs, json: bool) -> Result<(), Failure> {
     match &args.what {
         What::Frontier(args) => frontier::run(args, json),
+        What::Fetch(args) => fetch::run(args, json),
+        What::ServePages(args) => fetch::serve(args),
     }
 }

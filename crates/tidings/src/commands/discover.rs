@@ -56,7 +56,7 @@ pub(crate) fn run(args: &DiscoverArgs, config: &Config, json: bool) -> Result<()
     Ok(())
 }
 
-fn rows(found: &[Ranked]) -> Vec<[String; 6]> {
+pub(crate) fn rows(found: &[Ranked]) -> Vec<[String; 6]> {
     let row = |ranked: &Ranked| {
         let kind = match ranked.candidate.kind {
             CandidateKind::Feed => "feed",

@@ -80,7 +80,7 @@ fn print(story: &Explanation) -> anyhow::Result<()> {
 }
 
 /// `attempt 2, error reset` instead of JSON; what is null is left out.
-fn details(detail: &serde_json::Value) -> String {
+pub(crate) fn details(detail: &serde_json::Value) -> String {
     let fields = detail
         .as_object()
         .into_iter()

@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 use tidings_store::copy_store;
 
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{output, stores};
@@ -28,20 +29,20 @@ pub(crate) struct MigrateStoreArgs {
     to: String,
 }
 
-pub(crate) fn run(args: &MigrateStoreArgs, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &MigrateStoreArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
-    runtime.block_on(copy(args, json))
+    runtime.block_on(copy(args, config, json))
 }
 
-async fn copy(args: &MigrateStoreArgs, json: bool) -> Result<(), Failure> {
+async fn copy(args: &MigrateStoreArgs, config: &Config, json: bool) -> Result<(), Failure> {
     if let Some(path) = args.from.strip_prefix("sqlite:")
         && !std::path::Path::new(path).exists()
     {
         return Err(Failure::Command(anyhow::anyhow!("{path} does not exist")));
     }
     let (from, to) = (
-        stores::open(&args.from).await?,
-        stores::open(&args.to).await?,
+        stores::open(&args.from, config).await?,
+        stores::open(&args.to, config).await?,
     );
     let mut copied: Vec<(&'static str, u64)> = Vec::new();
     let mut progress: Option<Progress> = None;

@@ -81,6 +81,7 @@ fn tell(poll: &PollEnded, json: bool) -> anyhow::Result<()> {
         (None, PollOutcome::Ok) => format!("{} items, {} new", poll.items_seen, poll.items_new),
         (None, PollOutcome::NotModified) => "not modified".to_owned(),
         (None, PollOutcome::SameBody) => "the same body".to_owned(),
+        (None, PollOutcome::Found) => "its feed was found".to_owned(),
         (None, _) => "the same items".to_owned(),
     };
     let minutes = poll.next_poll_in.as_secs().div_ceil(60);

@@ -1,27 +1,39 @@
-//! `tidings run`: the engine. At this stage there is the simulated web and
-//! nothing that reads it yet, so the demo serves it and keeps its ledger.
+//! `tidings run`: everything in one process, on real sources or on a simulated
+//! web, until it is asked to end.
+
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
+use tidings_engine::{SourceDraft, SourceSettings, add_source};
+use tidings_net::NetOptions;
 use tidings_sim::{SimServer, WorldConfig};
-use tracing::info;
+use tidings_store::Store;
 
 use crate::commands::sim::{self, WorldArgs};
 use crate::config::Config;
+use crate::demo;
 use crate::failure::Failure;
-use crate::output;
+use crate::roles::{Role, Roles};
 use crate::shutdown::Shutdown;
+use crate::watch::Watch;
+use crate::{output, stores};
 
-/// Run Tidings until Ctrl-C
+/// Run Tidings until Ctrl-C: ask sources for news, fetch pages, keep documents
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tidings run --demo
-  tidings run --demo --sites 20 --pace 100")]
+  tidings run                      all sources, on this machine
+  tidings run --demo               a simulated web, offline, to see it work
+  tidings run --demo --sites 20 --pace 100 --faults 20")]
 pub(crate) struct RunArgs {
-    /// Run on a simulated web, offline
-    #[arg(long, required = true)]
+    /// Run on a simulated web, offline, and compare with its ledger
+    #[arg(long)]
     demo: bool,
+
+    /// With --demo: end when everything that was published by then is fetched
+    #[arg(long, requires = "demo")]
+    until_done: bool,
 
     /// Port of the simulated web; 0 takes any free one
     #[arg(long, default_value_t = 0)]
@@ -32,49 +44,110 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(args: &RunArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    let net = config.net.options()?;
+    if !args.demo {
+        return stores::with_store(config, async |store| {
+            Ok(sources(store, net, config, json).await?)
+        });
+    }
     let world = args.world.world(&config.demo)?;
+    // A demo of last week is of no use: it has a folder of its own, and leaves none.
+    let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
     let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
-    Ok(runtime.block_on(demo(world, args.sim_port, json))?)
+    runtime.block_on(async {
+        let address = match config.has_named_store() {
+            true => config.store_address(),
+            false => embedded_in(folder.path()),
+        };
+        let store = stores::open(&address, config).await?;
+        Ok(demo(args, world, store, net, config, json).await?)
+    })
 }
 
-async fn demo(world: WorldConfig, port: u16, json: bool) -> anyhow::Result<()> {
+fn embedded_in(folder: &Path) -> String {
+    format!("sqlite:{}", folder.join("tidings.db").display())
+}
+
+async fn sources(store: Store, net: NetOptions, config: &Config, json: bool) -> anyhow::Result<()> {
     let shutdown = Shutdown::listen()?;
-    let sim = sim::start(world, port).await?;
+    let has_sources = !store.sources_after(i64::MIN, 1).await?.is_empty();
+    if !json {
+        output::line(&format!("Everything is kept in {}.", store.place()))?;
+        if !has_sources {
+            output::line(
+                "There are no sources yet. Add some in another terminal: tidings add https://example.com/",
+            )?;
+        }
+        output::line("Ctrl-C ends it.")?;
+    }
+    let roles = Roles::new(&Role::ALL, &store, net, config)?;
+    let watch = Watch::new(&store, roles.worker().cloned(), json);
+    watch.during(&roles, shutdown.requested()).await
+}
+
+async fn demo(
+    args: &RunArgs,
+    world: WorldConfig,
+    store: Store,
+    net: NetOptions,
+    config: &Config,
+    json: bool,
+) -> anyhow::Result<()> {
+    let shutdown = Shutdown::listen()?;
+    let sim = sim::start(world, args.sim_port).await?;
+    let feeds = follow_all(&store, &sim).await?;
     if json {
         output::json(
-            &json!({ "sim": format!("http://{}/", sim.address()), "published": sim.ledger().published() }),
+            &json!({ "sim": format!("http://{}/", sim.address()), "published": sim.ledger().published(), "feeds": feeds }),
         )?;
     } else {
         output::line(&format!("Simulated web: http://{}/", sim.address()))?;
         output::line(&format!(
-            "{} sites have published {} articles. Ctrl-C ends it.",
+            "{} sites have published {} articles, which {feeds} feeds announce. Ctrl-C ends it.",
             sim.world().len(),
             sim.ledger().published()
         ))?;
     }
-    tokio::select! {
-        () = shutdown.requested() => {}
-        () = tell(&sim) => {}
+    let roles = Roles::new(&Role::ALL, &store, demo::allowed(net, &sim), config)?;
+    let watch = Watch::new(&store, roles.worker().cloned(), json);
+    let done = async {
+        match args.until_done {
+            true => demo::all_fetched(&store, &sim).await,
+            false => std::future::pending().await,
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = shutdown.requested() => {}
+            () = done => {}
+        }
+    };
+    watch.during(&roles, stop).await?;
+    let judged = demo::judge(&store, &sim, config.fetch.host_delay).await?;
+    match json {
+        true => output::json(&judged),
+        false => output::line(&judged.to_string()),
     }
-    if json {
-        return output::json(
-            &json!({ "published": sim.ledger().published(), "requests": sim.log().total() }),
-        );
-    }
-    output::line(&format!(
-        "{} articles published, {} requests answered.",
-        sim.ledger().published(),
-        sim.log().total()
-    ))
 }
 
-async fn tell(sim: &SimServer) {
-    loop {
-        tokio::time::sleep(sim::PROGRESS_EVERY).await;
-        info!(
-            published = sim.ledger().published(),
-            requests = sim.log().total(),
-            "simulated web"
-        );
+/// Every feed of every simulated site, each as a source.
+async fn follow_all(store: &Store, sim: &SimServer) -> anyhow::Result<usize> {
+    let mut count = 0;
+    for site in sim.world().sites() {
+        for feed in &site.feeds {
+            let url = site.url(&feed.path);
+            let draft = SourceDraft {
+                name: url.as_str().to_owned(),
+                url: site.url("/"),
+                priority: 5,
+                settings: SourceSettings {
+                    feed_url: Some(url),
+                    ..SourceSettings::default()
+                },
+            };
+            add_source(store, &draft).await?;
+            count += 1;
+        }
     }
+    Ok(count)
 }

@@ -1,8 +1,6 @@
 //! `tidings sim`: serves the simulated web, for a person to look at or for a
 //! program to crawl.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use clap::Args;
 use tidings_sim::{SimClock, SimServer, WorldConfig};
@@ -68,13 +66,16 @@ impl WorldArgs {
             "--pace {} is not a positive number",
             self.pace
         );
+        let articles = self.articles.unwrap_or(demo.articles);
         Ok(WorldConfig {
             sites: self.sites.unwrap_or(demo.sites),
-            articles_per_site: self.articles.unwrap_or(demo.articles),
+            articles_per_site: articles,
             pace: self.pace,
             defect_percent: self.defects,
             fault_percent: self.faults,
             latency: true,
+            // A feed shows everything, so that the ledger can add up.
+            feed_window: Some(u64::from(articles) * 10 + 100),
             ..WorldConfig::new(self.seed.unwrap_or(demo.seed))
         })
     }
@@ -104,6 +105,3 @@ pub(crate) async fn start(world: WorldConfig, port: u16) -> anyhow::Result<SimSe
     info!(address = %sim.address(), sites = sim.world().len(), "simulated web started");
     Ok(sim)
 }
-
-/// How often the demo says how things stand.
-pub(crate) const PROGRESS_EVERY: Duration = Duration::from_secs(10);

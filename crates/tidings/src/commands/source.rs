@@ -1,22 +1,19 @@
 //! `tidings source`: the sites and feeds that stories come from.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
 use serde::Serialize;
 use tidings_engine::{
-    Fired, ListFormat, Outside, PollOptions, PollOutcome, PollPolicy, Poller, SourceDraft,
-    SourceSettings, add_source, change_source, discover, import_list, list_end, list_start,
-    read_list, write_row,
+    Fired, ListFormat, Outside, PollOptions, PollOutcome, Poller, SourceDraft, SourceSettings,
+    change_source, import_list, list_end, list_start, read_list, seed, write_row,
 };
-use tidings_feed::discovery::CandidateKind;
-use tidings_net::{Client, RobotsGate};
+use tidings_net::Client;
 use tidings_store::{Feed, FetchLogRow, Source, Store};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
+use super::add::{self, AddArgs, SettingArgs, Shown};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -61,76 +58,8 @@ enum What {
     Import(ImportArgs),
     /// Print all sources as a list that can be imported
     Export(ExportArgs),
-}
-
-#[derive(Debug, Args)]
-struct AddArgs {
-    /// Any page of the site, or the feed itself
-    url: FetchUrl,
-
-    /// What to call it [default: its host]
-    #[arg(long)]
-    name: Option<String>,
-
-    #[command(flatten)]
-    settings: SettingArgs,
-
-    /// Milliseconds between two requests while looking for the feed
-    #[arg(long, value_name = "MS", default_value_t = 1000)]
-    pause: u64,
-}
-
-/// What can be set of a source.
-#[derive(Debug, Args)]
-struct SettingArgs {
-    /// The address of its feed
-    #[arg(long, value_name = "URL")]
-    feed: Option<FetchUrl>,
-
-    /// When its feed is polled
-    #[arg(long)]
-    policy: Option<PolicyName>,
-
-    /// Minutes between two polls under the fixed policy
-    #[arg(long, value_name = "MINUTES")]
-    interval: Option<u32>,
-
-    /// 1 to 10; more is sooner
-    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=10))]
-    priority: Option<u8>,
-
-    /// A word for all its documents; may be given several times
-    #[arg(long = "tag", value_name = "TAG")]
-    tags: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PolicyName {
-    Fixed,
-    Doubling,
-    Adaptive,
-}
-
-impl SettingArgs {
-    fn apply(&self, settings: &mut SourceSettings, priority: &mut u8) {
-        if let Some(feed) = &self.feed {
-            settings.feed_url = Some(feed.clone());
-        }
-        if let Some(policy) = self.policy {
-            settings.poll_policy = match policy {
-                PolicyName::Fixed => PollPolicy::Fixed,
-                PolicyName::Doubling => PollPolicy::Doubling,
-                PolicyName::Adaptive => PollPolicy::Adaptive,
-            };
-        }
-        if let Some(minutes) = self.interval {
-            settings.feed_poll_interval_minutes = minutes;
-        }
-        if !self.tags.is_empty() {
-            settings.tags.clone_from(&self.tags);
-        }
-        *priority = self.priority.unwrap_or(*priority);
-    }
+    /// Add a small list of well-known sources to begin with
+    Starter(StarterArgs),
 }
 
 #[derive(Debug, Args)]
@@ -154,6 +83,14 @@ struct FireArgs {
     name: String,
 
     /// Show what its feed lists, NEW or KNOWN, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Each of them is offered once: what you remove does not come back.")]
+struct StarterArgs {
+    /// Say what would happen, and do nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -203,7 +140,8 @@ struct DisableArgs {
 
 pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), Failure> {
     stores::with_store(config, async |store| match &args.what {
-        What::Add(args) => add(&store, args, config, json).await,
+        What::Add(args) => add::add(&store, args, config, json).await,
+        What::Starter(args) => Ok(starter(&store, args, json).await?),
         What::Ls => Ok(ls(&store, json).await?),
         What::Show(args) => Ok(show(&store, &args.name, json).await?),
         What::Edit(args) => Ok(edit(&store, args).await?),
@@ -228,68 +166,6 @@ async fn named(store: &Store, name: &str) -> anyhow::Result<Source> {
     found.with_context(|| {
         format!("there is no source named {name:?}; `tidings source ls` lists them")
     })
-}
-
-async fn add(store: &Store, args: &AddArgs, config: &Config, json: bool) -> Result<(), Failure> {
-    let mut draft = SourceDraft {
-        name: args
-            .name
-            .clone()
-            .unwrap_or_else(|| args.url.host().to_owned()),
-        url: args.url.clone(),
-        priority: 5,
-        settings: SourceSettings::default(),
-    };
-    args.settings
-        .apply(&mut draft.settings, &mut draft.priority);
-    if draft.settings.feed_url.is_none() {
-        draft.settings.feed_url = Some(look_for_feed(args, config).await?);
-    }
-    let (source, feed) = add_source(store, &draft)
-        .await
-        .with_context(|| format!("source {:?} was not added", draft.name))?;
-    if json {
-        return Ok(output::json(&Shown::of(source, feed))?);
-    }
-    let feed = feed.map(|feed| feed.url).unwrap_or_default();
-    Ok(output::line(&format!(
-        "added {}, which follows {feed}",
-        source.name
-    ))?)
-}
-
-/// The best feed of the site.
-async fn look_for_feed(args: &AddArgs, config: &Config) -> Result<FetchUrl, Failure> {
-    let client = Client::new(config.net.options()?).context("the network can't be used")?;
-    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
-    let pause = Duration::from_millis(args.pause);
-    let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {})
-        .await
-        .with_context(|| format!("{} was not searched", args.url))?;
-    let feed = found
-        .iter()
-        .find(|ranked| ranked.candidate.kind == CandidateKind::Feed)
-        .with_context(|| {
-            format!(
-                "{} has no feed that we can find; give it with --feed",
-                args.url
-            )
-        })?;
-    Ok(FetchUrl::parse(&feed.candidate.url).context("the feed has no usable address")?)
-}
-
-/// A source with its feed, for programs.
-#[derive(Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    source: Source,
-    feed: Option<Feed>,
-}
-
-impl Shown {
-    fn of(source: Source, feed: Option<Feed>) -> Self {
-        Self { source, feed }
-    }
 }
 
 const PAGE: u32 = 1000;
@@ -395,7 +271,7 @@ async fn edit(store: &Store, args: &EditArgs) -> anyhow::Result<()> {
         settings: SourceSettings::of(&source)?,
     };
     args.settings
-        .apply(&mut draft.settings, &mut draft.priority);
+        .apply(&args.name, &mut draft.settings, &mut draft.priority)?;
     change_source(store, &source, &draft).await?;
     output::line(&format!(
         "changed {}; it counts from the next poll on",
@@ -412,6 +288,24 @@ async fn set_enabled(store: &Store, name: &str, reason: Option<&str>) -> anyhow:
         "enabled"
     };
     output::line(&format!("{verb} {}", source.name))
+}
+
+/// The list that ships with the program, without what was offered before.
+async fn starter(store: &Store, args: &StarterArgs, json: bool) -> anyhow::Result<()> {
+    let report = seed(store, args.dry_run).await?;
+    if json {
+        return output::json(&report);
+    }
+    for source in &report.added {
+        output::line(source)?;
+    }
+    let verb = if args.dry_run {
+        "would be added"
+    } else {
+        "added"
+    };
+    let (added, known) = (report.added.len(), report.known);
+    output::line(&format!("{added} {verb}, {known} offered before"))
 }
 
 async fn import(store: &Store, args: &ImportArgs, json: bool) -> anyhow::Result<()> {

@@ -182,6 +182,60 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "ports that may be reached",
     },
     Setting {
+        key: "fetch.at_once",
+        other_names: &["FETCH_CONCURRENCY"],
+        default: "256",
+        kind: Kind::Number {
+            least: 1,
+            most: 10_000,
+        },
+        about: "pages under way at once in this process",
+    },
+    Setting {
+        key: "fetch.cores",
+        other_names: &[],
+        default: "0",
+        kind: Kind::Number {
+            least: 0,
+            most: 1024,
+        },
+        about: "threads that read pages; 0: one for each core",
+    },
+    Setting {
+        key: "fetch.host_delay_ms",
+        other_names: &[],
+        default: "1000",
+        kind: Kind::Number {
+            least: 0,
+            most: 3_600_000,
+        },
+        about: "between two requests to a host that says nothing else",
+    },
+    Setting {
+        key: "fetch.max_per_host",
+        other_names: &[],
+        default: "1",
+        kind: Kind::Number { least: 1, most: 64 },
+        about: "requests under way to one host, over all machines",
+    },
+    Setting {
+        key: "fetch.keep_html",
+        other_names: &[],
+        default: "false",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "whether pages are kept as they came, in the data folder",
+    },
+    Setting {
+        key: "poll.at_once",
+        other_names: &[],
+        default: "10",
+        kind: Kind::Number {
+            least: 1,
+            most: 500,
+        },
+        about: "feeds polled at once by this process",
+    },
+    Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",

@@ -1,0 +1,146 @@
+//! Sources whose feed is not known: the site is searched, and what is found is
+//! followed from then on. Also for feeds that have become pages. At most once a
+//! week, and visibly.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tidings_feed::discovery::{CandidateKind, Ranked};
+use tidings_net::{Failure, Media, Purpose, Request, Response, RobotsGate};
+use tidings_store::Result;
+use tidings_url::FetchUrl;
+use tracing::info;
+
+use super::one::{Polling, Read, time};
+use super::trouble::Trouble;
+use super::{PollEnded, Poller};
+use crate::discover::{Asks, search};
+use crate::memory::Memory;
+use crate::outside::{Asked, Outside};
+use crate::way::Manners;
+
+/// How long a search that found nothing is not repeated.
+const AGAIN: Duration = Duration::from_secs(7 * 24 * 3600);
+
+#[async_trait]
+impl Asks for Outside {
+    async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure> {
+        let request = Request::get(url.clone(), purpose);
+        let asked = Self::ask(self, request, Manners::default()).await;
+        match asked.map_err(|error| Failure::Store {
+            why: error.to_string(),
+        })? {
+            Asked::Answered(response) => Ok(*response),
+            Asked::Failed(failure) => Err(failure),
+            Asked::NotNow(wait) => Err(Failure::HostBusy {
+                host: url.host().to_owned(),
+                wait,
+            }),
+        }
+    }
+
+    fn robots(&self) -> &RobotsGate {
+        &self.robots
+    }
+}
+
+impl Poller {
+    /// The first polls of a source without a feed: they look for one.
+    pub(super) async fn find_feed(
+        &self,
+        mut polling: Polling<'_>,
+        site: FetchUrl,
+    ) -> Result<PollEnded> {
+        if polling.settings.feed_url.is_some() {
+            // Somebody said meanwhile where it is, and it has a row of its own.
+            polling.feed.paused_reason = Some("the feed is known".to_owned());
+            return polling.end(self, Read::NotModified).await;
+        }
+        let found = search(&self.outside, &site, time(polling.now), |_| {}).await;
+        let read = match found {
+            Ok(found) => match polling.follow(&found) {
+                true => Read::Found,
+                false => {
+                    polling.come_again = Some(AGAIN);
+                    let message = format!(
+                        "{site} has no feed and no sitemap that we can find; it is searched again in a week"
+                    );
+                    Read::Failed(Trouble::hard("content", message))
+                }
+            },
+            Err(failure) => Read::Failed(Trouble::of_failure(&failure)),
+        };
+        polling.end(self, read).await
+    }
+
+    /// A page stands where the feed was: perhaps it says where the feed is now.
+    pub(super) async fn find_feed_of_page(
+        &self,
+        polling: &mut Polling<'_>,
+        trouble: Trouble,
+    ) -> Result<Trouble> {
+        let searched = polling.memory.searched_at.unwrap_or(i64::MIN);
+        if polling.now.0.saturating_sub(searched) < AGAIN.as_millis() as i64 {
+            return Ok(trouble);
+        }
+        polling.memory.searched_at = Some(polling.now.0);
+        let page = polling.url();
+        let found = search(&self.outside, &page, time(polling.now), |_| {}).await;
+        let is_followed = found.is_ok_and(|found| polling.follow(&found));
+        Ok(match is_followed {
+            false => trouble,
+            true => Trouble {
+                message: format!(
+                    "a page, not a feed; its feed {} is followed from now on",
+                    polling.feed.url
+                ),
+                ..trouble
+            },
+        })
+    }
+}
+
+impl Polling<'_> {
+    pub(super) fn is_page(&self, response: &Response) -> bool {
+        self.feed.kind == "feed" && response.is_success() && response.media == Media::Html
+    }
+
+    /// Follows the best of what was found; false when there is nothing new.
+    fn follow(&mut self, found: &[Ranked]) -> bool {
+        let best = |kind: CandidateKind| {
+            let is_of_kind = |ranked: &&Ranked| ranked.candidate.kind == kind;
+            let url = &found.iter().find(is_of_kind)?.candidate.url;
+            FetchUrl::parse(url).ok()
+        };
+        let (kind, url) = match (best(CandidateKind::Feed), best(CandidateKind::Sitemap)) {
+            (Some(feed), _) => ("feed", feed),
+            (None, Some(sitemap)) if self.feed.kind != "feed" => ("sitemap", sitemap),
+            _ => return false,
+        };
+        if url.as_str() == self.feed.url && kind == self.feed.kind {
+            return false;
+        }
+        info!(
+            source = self.source.name,
+            found = url.as_str(),
+            kind,
+            "a feed was found"
+        );
+        match kind {
+            "feed" => self.settings.feed_url = Some(url.clone()),
+            _ => self.settings.sitemap_url = Some(url.clone()),
+        }
+        self.feed.kind = kind.to_owned();
+        self.feed.url = url.as_str().to_owned();
+        self.feed.etag = None;
+        self.feed.last_modified = None;
+        self.feed.body_hash = None;
+        self.feed.items_checksum = None;
+        self.memory = Memory {
+            searched_at: self.memory.searched_at,
+            ..Memory::default()
+        };
+        self.come_again = Some(Duration::ZERO);
+        true
+    }
+}

@@ -1,0 +1,677 @@
+//! What becomes of a URL after each kind of answer: every row of the table, over
+//! real connections, with a clock that the test moves.
+
+#![allow(clippy::unwrap_used)]
+
+mod world;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidings_engine::{Recrawl, SourceSettings, WorkOptions, Worker};
+use tidings_sim::{Act, RawServer};
+use tidings_store::{
+    Host, NewSource, Origin, Status, StoreOptions, StoredDocument, Submission, Target, UrlRow,
+    Verdict,
+};
+use tidings_url::{FetchUrl, ProxyHosts, Rules};
+use world::{HOUR, MINUTE, Table};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+const TITLE: &str = "Harbour plan passes";
+
+fn story(words: &str) -> String {
+    let paragraph = format!(
+        "<p>The council of the harbour town voted on Monday for {words}, after a debate of many hours in which the fishers and the builders spoke.</p>"
+    );
+    format!(
+        "<html><head><title>{TITLE}</title></head><body><article><h1>{TITLE}</h1>{}</article></body></html>",
+        paragraph.repeat(8)
+    )
+}
+
+/// A site whose answers a test sets path by path, and everything it was asked.
+struct Site {
+    raw: RawServer,
+    answers: Arc<Mutex<HashMap<String, Vec<Act>>>>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    async fn start() -> Self {
+        let answers: Arc<Mutex<HashMap<String, Vec<Act>>>> = Arc::default();
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (script, seen) = (Arc::clone(&answers), Arc::clone(&heads));
+        let raw = RawServer::start("127.0.0.1:0".parse().unwrap(), move |head| {
+            seen.lock().unwrap().push(head.to_owned());
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let answer = script.lock().unwrap().get(path).cloned();
+            answer.unwrap_or_else(|| Act::answer("404 Not Found", b""))
+        })
+        .await
+        .unwrap();
+        Self {
+            raw,
+            answers,
+            heads,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.raw.address())
+    }
+
+    fn says(&self, path: &str, head: &str, body: impl AsRef<[u8]>) {
+        let acts = Act::answer(head, body.as_ref());
+        self.acts(path, acts);
+    }
+
+    fn acts(&self, path: &str, acts: Vec<Act>) {
+        self.answers.lock().unwrap().insert(path.to_owned(), acts);
+    }
+
+    /// Requests for one path so far.
+    fn asked(&self, path: &str) -> usize {
+        let start = format!("GET {path} ");
+        let heads = self.heads.lock().unwrap();
+        heads.iter().filter(|head| head.starts_with(&start)).count()
+    }
+
+    fn last_head(&self) -> String {
+        self.heads.lock().unwrap().last().unwrap().to_lowercase()
+    }
+}
+
+/// One site, one store, one worker.
+struct Desk {
+    site: Site,
+    table: Table,
+    worker: WorkOptions,
+    source_id: i64,
+}
+
+impl Desk {
+    async fn start() -> Self {
+        Self::with(SourceSettings::default()).await
+    }
+
+    async fn with(settings: SourceSettings) -> Self {
+        let mut options = StoreOptions::default();
+        // The clock stands still while a worker runs: a gap would never end.
+        options.host_delay = Duration::ZERO;
+        let table = Table::start(options).await;
+        let source = NewSource {
+            name: "harbour".to_owned(),
+            url: "http://a.example/".to_owned(),
+            kind: "feed".to_owned(),
+            priority: 5,
+            config: settings.to_json(),
+        };
+        let source_id = table.store.add_source(&source).await.unwrap().source_id;
+        Self {
+            site: Site::start().await,
+            table,
+            worker: WorkOptions {
+                ends_when_idle: true,
+                every: Duration::from_millis(20),
+                ..WorkOptions::default()
+            },
+            source_id,
+        }
+    }
+
+    fn target(&self, path: &str) -> Target {
+        let url = FetchUrl::parse(&self.site.url(path)).unwrap();
+        Target {
+            key: url.canonical(&Rules::default()).key(),
+            host: url.host_key(&ProxyHosts::default()),
+            url,
+        }
+    }
+
+    async fn submit(&self, path: &str) -> Verdict {
+        let submission = Submission {
+            source_id: self.source_id,
+            ..Submission::new(self.target(path), Origin::Feed)
+        };
+        self.table.store.submit(&[submission]).await.unwrap()[0]
+    }
+
+    /// Does all that is due now.
+    async fn work(&self) {
+        let outside = self.table.outside(&[self.site.raw.address().port()]);
+        let worker = Arc::new(Worker::new(outside, self.worker.clone()));
+        worker.run(std::future::pending()).await.unwrap();
+        assert_eq!(worker.in_flight(), 0);
+    }
+
+    /// Submits a path, and does all that is due.
+    async fn fetch(&self, path: &str) -> UrlRow {
+        self.submit(path).await;
+        self.work().await;
+        self.row(path).await
+    }
+
+    async fn row(&self, path: &str) -> UrlRow {
+        let id = self.target(path).id();
+        self.table.store.url(id).await.unwrap().unwrap()
+    }
+
+    async fn document(&self, path: &str) -> Option<StoredDocument> {
+        let id = self.target(path).id();
+        self.table.store.document(id).await.unwrap()
+    }
+
+    async fn host(&self) -> Host {
+        let id = self.target("/").id().host;
+        self.table.store.host(id).await.unwrap().unwrap()
+    }
+
+    /// Seconds until a row is due.
+    async fn wait_of(&self, row: &UrlRow) -> u64 {
+        let now = self.table.store.now().await.unwrap();
+        row.next_fetch_at.unwrap().since(now).as_secs()
+    }
+
+    /// The kinds of what happened to a URL.
+    async fn events(&self, path: &str) -> Vec<String> {
+        let id = self.target(path).id();
+        let told = self.table.store.explain(id).await.unwrap();
+        told.events.into_iter().map(|event| event.kind).collect()
+    }
+}
+
+fn end(row: &UrlRow) -> (Status, Option<&str>, i64) {
+    (row.status, row.reason.as_deref(), row.retry_count)
+}
+
+#[tokio::test]
+async fn a_page_becomes_a_document() {
+    let desk = Desk::start().await;
+    let head = "200 OK\r\nContent-Type: text/html; charset=utf-8\r\nETag: \"1\"\r\nLast-Modified: Mon, 02 Nov 2026 05:00:00 GMT";
+    desk.site.says("/story", head, story("the new pier"));
+    let row = desk.fetch("/story").await;
+    assert_eq!(end(&row), (Status::Fetched, None, 0));
+    assert_eq!(row.etag.as_deref(), Some("\"1\""));
+    assert_eq!(
+        row.last_modified.as_deref(),
+        Some("Mon, 02 Nov 2026 05:00:00 GMT")
+    );
+    let stored = desk.document("/story").await.unwrap();
+    let document = tidings_engine::document_of(&stored).unwrap();
+    assert_eq!((document.title.as_str(), document.revision), (TITLE, 1));
+    assert_eq!(document.id, row.url_key.to_string());
+    assert_eq!(
+        (document.source_name.as_str(), document.origin.as_str()),
+        ("harbour", "feed")
+    );
+    assert!(document.body_text.contains("the new pier"));
+    assert_eq!(document.http.etag.as_deref(), Some("\"1\""));
+    assert_eq!(desk.events("/story").await, ["discovered", "fetched"]);
+}
+
+#[tokio::test]
+async fn an_unchanged_page_keeps_hash_and_validators_and_makes_no_revision() {
+    let desk = Desk::with(SourceSettings {
+        recrawl: Some(Recrawl {
+            min_hours: 1.0,
+            max_hours: 24.0,
+        }),
+        ..SourceSettings::default()
+    })
+    .await;
+    let head = "200 OK\r\nContent-Type: text/html\r\nETag: \"1\"";
+    desk.site.says("/story", head, story("the new pier"));
+    let first = desk.fetch("/story").await;
+    assert_eq!(desk.wait_of(&first).await, 3600);
+
+    desk.table.pass(HOUR);
+    desk.site.says("/story", "304 Not Modified", "");
+    desk.work().await;
+    assert!(desk.site.last_head().contains("if-none-match: \"1\""));
+    let row = desk.row("/story").await;
+    assert_eq!((row.status, row.fetch_count), (Status::Fetched, 2));
+    assert_eq!(row.etag, first.etag);
+    assert_eq!(desk.wait_of(&row).await, 5400);
+
+    // The same text in other bytes, without a 304, is no revision either.
+    desk.table.pass(DAY);
+    let body = story("the new pier").replace("<body>", "<body data-build=7>");
+    desk.site.says(
+        "/story",
+        "200 OK\r\nContent-Type: text/html\r\nETag: \"2\"",
+        body,
+    );
+    desk.work().await;
+    assert_eq!(desk.document("/story").await.unwrap().revision, 1);
+    assert_eq!(desk.row("/story").await.etag.as_deref(), Some("\"2\""));
+
+    // Another text is one, and the page is looked at more often.
+    desk.table.pass(DAY * 2);
+    desk.site.says("/story", head, story("no pier at all"));
+    desk.work().await;
+    let changed = desk.document("/story").await.unwrap();
+    assert_eq!(changed.revision, 2);
+    assert!(changed.body.contains("no pier at all"));
+    let events = desk.events("/story").await;
+    assert_eq!(
+        events,
+        [
+            "discovered",
+            "fetched",
+            "not_modified",
+            "fetched",
+            "fetched"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn redirects_lead_to_one_document_and_are_not_followed_twice() {
+    let statuses = [
+        "301 Moved",
+        "302 Found",
+        "303 See Other",
+        "307 Temporary Redirect",
+        "308 Permanent Redirect",
+    ];
+    for status in statuses {
+        let desk = Desk::start().await;
+        desk.site
+            .says("/old", &format!("{status}\r\nLocation: /middle"), "");
+        desk.site
+            .says("/middle", &format!("{status}\r\nLocation: /new"), "");
+        desk.site.says(
+            "/new",
+            "200 OK\r\nContent-Type: text/html",
+            story("the new pier"),
+        );
+        let row = desk.fetch("/old").await;
+        assert_eq!(end(&row), (Status::Dead, Some("redirect"), 0), "{status}");
+        assert_eq!(desk.row("/new").await.status, Status::Fetched);
+        assert!(desk.document("/new").await.is_some());
+        assert!(desk.document("/old").await.is_none());
+        let told = desk
+            .table
+            .store
+            .explain(desk.target("/old").id())
+            .await
+            .unwrap();
+        assert_eq!(told.alias_of, Some(desk.target("/new").id()));
+        // Neither name is asked for again.
+        assert_eq!(desk.submit("/old").await, Verdict::Known);
+        assert_eq!(desk.submit("/new").await, Verdict::Known);
+        desk.work().await;
+        assert_eq!((desk.site.asked("/old"), desk.site.asked("/new")), (1, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_refreshes_itself_elsewhere_is_a_redirect() {
+    let desk = Desk::start().await;
+    let page = "<html><head><meta http-equiv=refresh content='0; url=/new'></head><body>Moved.</body></html>";
+    desk.site
+        .says("/old", "200 OK\r\nContent-Type: text/html", page);
+    desk.site.says(
+        "/new",
+        "200 OK\r\nContent-Type: text/html",
+        story("the new pier"),
+    );
+    let row = desk.fetch("/old").await;
+    assert_eq!(end(&row), (Status::Dead, Some("redirect"), 0));
+    assert!(desk.document("/new").await.is_some());
+}
+
+#[tokio::test]
+async fn each_hop_asks_robots_and_the_guard() {
+    let desk = Desk::start().await;
+    let other = Site::start().await;
+    other.says(
+        "/robots.txt",
+        "200 OK\r\nContent-Type: text/plain",
+        "User-agent: *\nDisallow: /private",
+    );
+    other.says(
+        "/private",
+        "200 OK\r\nContent-Type: text/html",
+        story("a secret"),
+    );
+    let desk_port = desk.site.raw.address().port();
+    let other_port = other.raw.address().port();
+    desk.site.says(
+        "/to-private",
+        &format!("302 Found\r\nLocation: {}", other.url("/private")),
+        "",
+    );
+    desk.site.says(
+        "/to-inside",
+        "302 Found\r\nLocation: http://169.254.169.254/latest",
+        "",
+    );
+    desk.submit("/to-private").await;
+    desk.submit("/to-inside").await;
+    let outside = desk.table.outside(&[desk_port, other_port]);
+    let worker = Arc::new(Worker::new(outside, desk.worker.clone()));
+    worker.run(std::future::pending()).await.unwrap();
+    assert_eq!(
+        end(&desk.row("/to-private").await),
+        (Status::Dead, Some("robots_blocked"), 0)
+    );
+    assert_eq!(
+        end(&desk.row("/to-inside").await),
+        (Status::Dead, Some("egress"), 0)
+    );
+    assert_eq!(
+        (other.asked("/robots.txt"), other.asked("/private")),
+        (1, 0)
+    );
+    // The turn at the other host was given back.
+    let host = FetchUrl::parse(&other.url("/"))
+        .unwrap()
+        .host_key(&ProxyHosts::default());
+    let host = tidings_store::HostId::of(&host);
+    assert_eq!(
+        desk.table
+            .store
+            .host(host)
+            .await
+            .unwrap()
+            .unwrap()
+            .in_flight,
+        0
+    );
+}
+
+#[tokio::test]
+async fn answers_that_end_a_url_say_why() {
+    let gzip = "200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip";
+    let html = "200 OK\r\nContent-Type: text/html";
+    let large = vec![b'a'; 11 << 20];
+    let soft = "<title>Page not found</title><h1>404</h1><p>Sorry, the page you were looking for does not exist.</p>";
+    let login = "<title>A story</title><div>Subscribe to continue reading. Already a subscriber? Sign in.</div>";
+    let rows: &[(&str, &[u8], &str)] = &[
+        ("404 Not Found", b"", "not_found"),
+        ("410 Gone", b"", "gone"),
+        ("418 I'm a teapot", b"", "http_418"),
+        ("302 Found\r\nLocation: /page", b"", "redirect_loop"),
+        (
+            "302 Found\r\nLocation: ftp://a.example/",
+            b"",
+            "bad_redirect",
+        ),
+        (
+            "200 OK\r\nContent-Type: application/pdf",
+            b"%PDF-1.7 and more",
+            "not_html",
+        ),
+        (
+            "200 OK\r\nContent-Type: application/json",
+            b"{\"a\": 1}",
+            "not_html",
+        ),
+        (
+            gzip,
+            b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03garbage after a good start",
+            "bad_encoding",
+        ),
+        (html, b"", "empty"),
+        (html, b"  \n ", "empty"),
+        (html, &large, "too_large"),
+        (html, soft.as_bytes(), "soft_404"),
+        (html, login.as_bytes(), "login_wall"),
+    ];
+    for (head, body, reason) in rows {
+        let desk = Desk::start().await;
+        desk.site.says("/page", head, body);
+        let row = desk.fetch("/page").await;
+        assert_eq!(end(&row), (Status::Dead, Some(*reason), 0), "{head}");
+        assert!(desk.document("/page").await.is_none(), "{head}");
+        assert_eq!(row.next_fetch_at, None, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn refusals_are_left_alone_for_long_and_then_given_up() {
+    let captcha = "<title>Just a moment...</title><p>Verify you are human by completing the action below.</p>";
+    let consent = "<title>The Daily</title><p>We value your privacy. We and our partners store and/or access information on a device. Accept all. Reject all.</p>";
+    let rows = [
+        ("401 Unauthorized", "", "forbidden"),
+        ("403 Forbidden", "", "forbidden"),
+        ("451 Unavailable For Legal Reasons", "", "forbidden"),
+        ("200 OK\r\nContent-Type: text/html", captcha, "captcha"),
+        ("200 OK\r\nContent-Type: text/html", consent, "consent_page"),
+    ];
+    for (head, body, reason) in rows {
+        let desk = Desk::start().await;
+        desk.site.says("/page", head, body);
+        let mut row = desk.fetch("/page").await;
+        let mut hours = Vec::new();
+        while row.status == Status::Failed {
+            hours.push(desk.wait_of(&row).await as f64 / 3600.0);
+            desk.table.pass(DAY * 4);
+            desk.work().await;
+            row = desk.row("/page").await;
+        }
+        assert_eq!(
+            (row.status, row.reason.as_deref()),
+            (Status::Dead, Some(reason)),
+            "{head}"
+        );
+        assert_eq!(hours.len(), 3, "{head}");
+        for (measured, expected) in hours.iter().zip([6.0, 24.0, 72.0]) {
+            assert!(
+                (measured / expected - 1.0).abs() < 0.11,
+                "{head}: {measured}"
+            );
+        }
+        assert!(desk.document("/page").await.is_none(), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn too_many_requests_cost_the_url_nothing_and_slow_the_host() {
+    let desk = Desk::start().await;
+    desk.site
+        .says("/page", "429 Too Many Requests\r\nRetry-After: 120", "");
+    let row = desk.fetch("/page").await;
+    assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
+    assert_eq!(desk.wait_of(&row).await, 120);
+    let host = desk.host().await;
+    assert_eq!(host.delay_ms, 1000);
+    let now = desk.table.store.now().await.unwrap();
+    assert_eq!(host.blocked_until.unwrap().since(now), MINUTE * 2);
+    desk.table.pass(MINUTE * 3);
+    desk.work().await;
+    assert_eq!(desk.host().await.delay_ms, 2000);
+
+    // A good answer eases it.
+    desk.table.pass(MINUTE * 3);
+    desk.site.says(
+        "/page",
+        "200 OK\r\nContent-Type: text/html",
+        story("the new pier"),
+    );
+    desk.work().await;
+    assert_eq!(desk.row("/page").await.status, Status::Fetched);
+    assert_eq!(desk.host().await.delay_ms, 1600);
+}
+
+#[tokio::test]
+async fn failures_of_the_web_are_tried_five_times() {
+    let closed = vec![Act::Reset];
+    let cut = vec![Act::Send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n<p>half"
+            .to_vec(),
+    )];
+    let rows = [
+        ("500", Act::answer("500 Oops", b"")),
+        ("503", Act::answer("503 Busy", b"")),
+        ("408", Act::answer("408 Timeout", b"")),
+        ("reset", closed),
+        ("truncated", cut),
+    ];
+    for (name, acts) in rows {
+        let desk = Desk::start().await;
+        desk.site.acts("/page", acts);
+        let mut row = desk.fetch("/page").await;
+        let mut minutes = Vec::new();
+        while row.status == Status::Failed {
+            assert_eq!(row.retry_count as usize, minutes.len() + 1, "{name}");
+            minutes.push(desk.wait_of(&row).await as f64 / 60.0);
+            desk.table.pass(HOUR * 8);
+            desk.work().await;
+            row = desk.row("/page").await;
+        }
+        assert_eq!(row.reason.as_deref(), Some("max_retries"), "{name}");
+        assert_eq!(minutes.len(), 5, "{name}");
+        for (measured, expected) in minutes.iter().zip([1.0, 5.0, 30.0, 120.0, 360.0]) {
+            assert!(
+                (measured / expected - 1.0).abs() < 0.13,
+                "{name}: {measured}"
+            );
+        }
+        assert!(row.last_error.is_some(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_says_when_is_believed() {
+    let desk = Desk::start().await;
+    desk.site.says("/page", "503 Busy\r\nRetry-After: 7200", "");
+    let row = desk.fetch("/page").await;
+    assert_eq!((row.status, row.retry_count), (Status::Failed, 1));
+    assert_eq!(desk.wait_of(&row).await, 7200);
+    assert!(desk.host().await.blocked_until.is_some());
+}
+
+#[tokio::test]
+async fn what_robots_forbid_is_not_fetched_until_they_change() {
+    let desk = Desk::start().await;
+    let robots = "200 OK\r\nContent-Type: text/plain";
+    desk.site
+        .says("/robots.txt", robots, "User-agent: *\nDisallow: /story");
+    desk.site.says(
+        "/story",
+        "200 OK\r\nContent-Type: text/html",
+        story("the new pier"),
+    );
+    desk.site.says(
+        "/other",
+        "200 OK\r\nContent-Type: text/html",
+        story("no pier"),
+    );
+    let row = desk.fetch("/story").await;
+    assert_eq!(end(&row), (Status::Dead, Some("robots_blocked"), 0));
+    assert_eq!(desk.site.asked("/story"), 0);
+
+    desk.site
+        .says("/robots.txt", robots, "User-agent: *\nDisallow: /private");
+    desk.table.pass(DAY * 2);
+    desk.fetch("/other").await;
+    assert_eq!(desk.row("/story").await.status, Status::Fetched);
+    assert_eq!(desk.site.asked("/story"), 1);
+}
+
+#[tokio::test]
+async fn without_robots_nothing_is_fetched_and_nothing_is_counted() {
+    let desk = Desk::start().await;
+    desk.site.says("/robots.txt", "500 Oops", "");
+    desk.site.says(
+        "/story",
+        "200 OK\r\nContent-Type: text/html",
+        story("the new pier"),
+    );
+    let row = desk.fetch("/story").await;
+    assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
+    assert!(row.reason.unwrap().contains("robots.txt"));
+    assert_eq!(desk.site.asked("/story"), 0);
+    assert!(desk.host().await.blocked_until.is_some());
+}
+
+#[tokio::test]
+async fn a_broken_extractor_costs_no_url_its_retries() {
+    let mut desk = Desk::start().await;
+    desk.site.says(
+        "/story",
+        "200 OK\r\nContent-Type: text/html",
+        story("the new pier"),
+    );
+    let whole = desk.worker.clone();
+    desk.worker.extractor = |_, _| panic!("out of order");
+    for _ in 0..8 {
+        let row = desk.fetch("/story").await;
+        assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
+        assert!(row.reason.unwrap().contains("extraction broke"));
+        desk.table.pass(HOUR);
+    }
+    desk.worker = whole;
+    desk.work().await;
+    assert_eq!(desk.row("/story").await.status, Status::Fetched);
+    assert!(desk.document("/story").await.is_some());
+}
+
+#[tokio::test]
+async fn the_same_text_elsewhere_is_kept_as_a_duplicate_of_the_first() {
+    let desk = Desk::start().await;
+    let page = story("the new pier");
+    desk.site
+        .says("/first", "200 OK\r\nContent-Type: text/html", &page);
+    desk.site
+        .says("/second", "200 OK\r\nContent-Type: text/html", &page);
+    desk.fetch("/first").await;
+    desk.table.pass(MINUTE);
+    desk.fetch("/second").await;
+    let first = desk.document("/first").await.unwrap();
+    let second = desk.document("/second").await.unwrap();
+    assert_eq!(
+        (first.duplicate_of, second.duplicate_of),
+        (None, Some(first.id))
+    );
+}
+
+#[tokio::test]
+async fn pages_are_kept_as_they_came_when_that_is_wanted() {
+    let mut desk = Desk::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let pages = tidings_engine::KeptPages::in_folder(folder.path().to_owned());
+    desk.worker.pages = Some(pages.clone());
+    let page = story("the new pier");
+    desk.site
+        .says("/story", "200 OK\r\nContent-Type: text/html", &page);
+    desk.fetch("/story").await;
+    let stored = desk.document("/story").await.unwrap();
+    let document = tidings_engine::document_of(&stored).unwrap();
+    let kept = pages.read(&document.raw_html.unwrap()).unwrap();
+    assert_eq!(kept, page.as_bytes());
+}
+
+#[tokio::test]
+async fn a_source_says_how_its_pages_are_read() {
+    let desk = Desk::with(
+        serde_json::from_value(serde_json::json!({
+            "tags": ["harbour"], "license": "public-domain", "content_type": "poem", "rate_limit": 0.2,
+            "selectors": { "article": { "title": "h2.real", "exclude": [".note"] } }
+        }))
+        .unwrap(),
+    )
+    .await;
+    let page = story("the new pier").replace("</h1>", "</h1><h2 class=real>The real title</h2><p class=note>A note that nobody wants to read in the text of the article.</p>");
+    desk.site
+        .says("/story", "200 OK\r\nContent-Type: text/html", page);
+    desk.fetch("/story").await;
+    let stored = desk.document("/story").await.unwrap();
+    let document = tidings_engine::document_of(&stored).unwrap();
+    assert_eq!(document.title, "The real title");
+    assert!(
+        !document.body_text.contains("nobody wants"),
+        "{}",
+        document.body_text
+    );
+    assert_eq!(document.tags, ["harbour"]);
+    assert_eq!(
+        (document.license.as_str(), document.content_type.as_str()),
+        ("public-domain", "poem")
+    );
+    assert_eq!(desk.host().await.delay_ms, 5000);
+}

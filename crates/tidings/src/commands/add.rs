@@ -1,0 +1,255 @@
+//! `tidings add`: follow a site. Its feeds are looked for, the best is shown with
+//! its latest stories, and from then on it is polled.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use serde::Serialize;
+use tidings_engine::{PollPolicy, SourceDraft, SourceSettings, add_source, discover};
+use tidings_feed::discovery::{CandidateKind, Ranked};
+use tidings_net::{Client, RobotsGate};
+use tidings_store::{Feed, Source, Store};
+use tidings_url::{FetchUrl, ProxyHosts};
+
+use super::discover::rows;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{output, stores};
+
+/// Follow a site: find its feed, show its latest stories, and poll it from now on
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidings add https://example.com/
+  tidings add https://example.com/ --dry-run        only look
+  tidings add https://example.com/ --feed https://example.com/feed.xml --name example
+  tidings add https://example.com/ --tag local --priority 8")]
+pub(crate) struct AddArgs {
+    /// Any page of the site, or the feed itself
+    url: FetchUrl,
+
+    /// What to call it [default: its host]
+    #[arg(long)]
+    name: Option<String>,
+
+    #[command(flatten)]
+    settings: SettingArgs,
+
+    /// Only show what is found, and add nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Milliseconds between two requests while looking for the feed
+    #[arg(long, value_name = "MS", default_value_t = 1000)]
+    pause: u64,
+}
+
+/// What can be set of a source.
+#[derive(Debug, Args)]
+pub(crate) struct SettingArgs {
+    /// The address of its feed
+    #[arg(long, value_name = "URL")]
+    feed: Option<FetchUrl>,
+
+    /// When its feed is polled
+    #[arg(long)]
+    policy: Option<PolicyName>,
+
+    /// Minutes between two polls under the fixed policy
+    #[arg(long, value_name = "MINUTES")]
+    interval: Option<u32>,
+
+    /// 1 to 10; more is sooner
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=10))]
+    priority: Option<u8>,
+
+    /// A word for all its documents; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+
+    /// Any other setting of a source, for example --option rate_limit=0.5
+    #[arg(long = "option", value_name = "KEY=VALUE")]
+    options: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PolicyName {
+    Fixed,
+    Doubling,
+    Adaptive,
+}
+
+impl SettingArgs {
+    pub(crate) fn apply(
+        &self,
+        name: &str,
+        settings: &mut SourceSettings,
+        priority: &mut u8,
+    ) -> anyhow::Result<()> {
+        if let Some(feed) = &self.feed {
+            settings.feed_url = Some(feed.clone());
+        }
+        if let Some(policy) = self.policy {
+            settings.poll_policy = match policy {
+                PolicyName::Fixed => PollPolicy::Fixed,
+                PolicyName::Doubling => PollPolicy::Doubling,
+                PolicyName::Adaptive => PollPolicy::Adaptive,
+            };
+        }
+        if let Some(minutes) = self.interval {
+            settings.feed_poll_interval_minutes = minutes;
+        }
+        if !self.tags.is_empty() {
+            settings.tags.clone_from(&self.tags);
+        }
+        *priority = self.priority.unwrap_or(*priority);
+        if !self.options.is_empty() {
+            *settings = with_options(name, settings, &self.options)?;
+        }
+        Ok(())
+    }
+}
+
+/// `key=value`, where the value is JSON, or else text.
+fn with_options(
+    name: &str,
+    settings: &SourceSettings,
+    options: &[String],
+) -> anyhow::Result<SourceSettings> {
+    let mut config = settings.to_json();
+    for option in options {
+        let (key, value) = option
+            .split_once('=')
+            .with_context(|| format!("--option {option:?} is not KEY=VALUE"))?;
+        config[key] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    }
+    Ok(SourceSettings::parse(name, &config)?)
+}
+
+/// A source with its feed, for programs.
+#[derive(Serialize)]
+pub(crate) struct Shown {
+    #[serde(flatten)]
+    source: Source,
+    feed: Option<Feed>,
+}
+
+impl Shown {
+    pub(crate) fn of(source: Source, feed: Option<Feed>) -> Self {
+        Self { source, feed }
+    }
+}
+
+pub(crate) fn run(args: &AddArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    stores::with_store(config, async |store| add(&store, args, config, json).await)
+}
+
+pub(crate) async fn add(
+    store: &Store,
+    args: &AddArgs,
+    config: &Config,
+    json: bool,
+) -> Result<(), Failure> {
+    let name = args.name.as_deref().unwrap_or(args.url.host());
+    let mut draft = SourceDraft {
+        name: name.to_owned(),
+        url: args.url.clone(),
+        priority: 5,
+        settings: SourceSettings::default(),
+    };
+    args.settings
+        .apply(name, &mut draft.settings, &mut draft.priority)?;
+    if draft.settings.feed_url.is_none() {
+        let found = look(args, config).await?;
+        if args.dry_run {
+            return Ok(preview(&found, json)?);
+        }
+        if !json {
+            preview(&found, false)?;
+        }
+        follow_best(&mut draft, &found)?;
+    }
+    if args.dry_run {
+        let feed = draft.settings.feed_url.map(String::from);
+        return Ok(output::line(&format!(
+            "{name} would follow {}",
+            feed.unwrap_or_default()
+        ))?);
+    }
+    let (source, feed) = add_source(store, &draft)
+        .await
+        .with_context(|| format!("source {:?} was not added", draft.name))?;
+    if json {
+        return Ok(output::json(&Shown::of(source, feed))?);
+    }
+    let follows = [&draft.settings.feed_url, &draft.settings.sitemap_url];
+    let follows = follows.into_iter().flatten().next();
+    Ok(output::line(&format!(
+        "added {}, which follows {}",
+        source.name,
+        follows.map_or("", FetchUrl::as_str)
+    ))?)
+}
+
+async fn look(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
+    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let pause = Duration::from_millis(args.pause);
+    let mut progress = Progress::new("addresses tried", None);
+    let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {
+        progress.advance(1);
+    })
+    .await;
+    progress.finish();
+    Ok(found.with_context(|| format!("{} was not searched", args.url))?)
+}
+
+/// The best feed, or a sitemap where there is none.
+fn follow_best(draft: &mut SourceDraft, found: &[Ranked]) -> anyhow::Result<()> {
+    let best = found.first().with_context(|| {
+        format!(
+            "{} has no feed and no sitemap that we can find; give its feed with --feed",
+            draft.url
+        )
+    })?;
+    let url = FetchUrl::parse(&best.candidate.url).context("what was found has no address")?;
+    match best.candidate.kind {
+        CandidateKind::Feed => draft.settings.feed_url = Some(url),
+        CandidateKind::Sitemap => draft.settings.sitemap_url = Some(url),
+    }
+    Ok(())
+}
+
+/// What was found, and the latest stories of the best.
+fn preview(found: &[Ranked], json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::json(&found);
+    }
+    output::columns(&rows(found))?;
+    let Some(best) = found.first() else {
+        return Ok(());
+    };
+    let stories: Vec<[String; 3]> = best
+        .latest
+        .iter()
+        .map(|story| {
+            let date = story.published.map(|at| at.strftime("%Y-%m-%d %H:%M"));
+            [
+                format!(
+                    "  {}",
+                    date.map(|date| date.to_string()).unwrap_or_default()
+                ),
+                story.title.clone().unwrap_or_default(),
+                story.link.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    if !stories.is_empty() {
+        output::line("\nLatest stories of the best:")?;
+        output::columns(&stories)?;
+        output::line("")?;
+    }
+    Ok(())
+}

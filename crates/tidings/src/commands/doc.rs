@@ -1,0 +1,100 @@
+//! `tidings doc`: what became of a page, as it is kept.
+
+use anyhow::Context as _;
+use clap::Args;
+use tidings_document::Document;
+use tidings_engine::{KeptPages, document_of};
+use tidings_store::{FrontierId, Store, StoredDocument};
+
+use super::frontier::target;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::{output, stores};
+
+/// Print the document of a URL
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidings doc https://example.com/story
+  tidings doc https://example.com/story --json
+  tidings doc https://example.com/story --html > story.html    the page as it came")]
+pub(crate) struct DocArgs {
+    url: String,
+
+    /// The page as it came; kept only with `fetch.keep_html = true`
+    #[arg(long)]
+    html: bool,
+}
+
+pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    stores::with_store(config, async |store| {
+        let id = target(&args.url).map_err(anyhow::Error::new)?.id();
+        let stored = find(&store, id).await?.with_context(|| {
+            format!(
+                "{url} has no document; why, says: tidings explain {url}",
+                url = args.url
+            )
+        })?;
+        let document = document_of(&stored).context("the document can't be read")?;
+        if args.html {
+            let name = document.raw_html.as_deref().with_context(
+                || "the page was not kept; set fetch.keep_html = true to keep pages from now on",
+            )?;
+            let pages = KeptPages::in_folder(config.data_dir().join("pages"));
+            let page = pages
+                .read(name)
+                .with_context(|| format!("the page {name} can't be read"))?;
+            return Ok(output::bytes(&page)?);
+        }
+        Ok(match json {
+            true => output::json(&document)?,
+            false => print(&document)?,
+        })
+    })
+}
+
+/// The document of a URL, or of where it leads.
+async fn find(store: &Store, id: FrontierId) -> anyhow::Result<Option<StoredDocument>> {
+    if let Some(document) = store.document(id).await? {
+        return Ok(Some(document));
+    }
+    match store.explain(id).await?.alias_of {
+        Some(other) => Ok(store.document(other).await?),
+        None => Ok(None),
+    }
+}
+
+fn print(document: &Document) -> anyhow::Result<()> {
+    let date = |at: jiff::Timestamp| at.to_string();
+    let quality = format!(
+        "{} ({} words, found by {}, confidence {:.2})",
+        document.content_quality,
+        document.word_count,
+        document.extraction.method,
+        document.extraction.confidence
+    );
+    let known = [
+        ("title", Some(document.title.clone())),
+        ("url", Some(document.address().to_owned())),
+        ("source", Some(document.source_name.clone())),
+        ("authors", Some(document.authors.join(", "))),
+        ("published", document.published_at.map(date)),
+        ("modified", document.modified_at.map(date)),
+        ("fetched", Some(date(document.fetched_at))),
+        ("language", document.language.clone()),
+        ("section", document.section.clone()),
+        ("tags", Some(document.tags.join(", "))),
+        ("image", document.image.clone()),
+        ("license", Some(document.license.to_string())),
+        ("quality", Some(quality)),
+        ("revision", Some(document.revision.to_string())),
+        ("same as", document.duplicate_of.clone()),
+        ("id", Some(document.id.clone())),
+    ];
+    let rows: Vec<[String; 2]> = known
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), value.filter(|v| !v.is_empty())?]))
+        .collect();
+    output::columns(&rows)?;
+    output::line("")?;
+    output::line(&document.body_text)
+}

@@ -1,0 +1,110 @@
+//! The loops that a process runs, and what they share: one store, one door to
+//! the outside. Everything else they say to each other through the store.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use tidings_engine::{KeptPages, Outside, PollEnded, PollOptions, Poller, WorkOptions, Worker};
+use tidings_net::{Client, NetOptions};
+use tidings_store::Store;
+use tokio::sync::watch;
+
+use crate::config::Config;
+
+/// What a process can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// Asks feeds and sitemaps for news
+    Poll,
+    /// Fetches pages and makes documents of them
+    Fetch,
+}
+
+impl Role {
+    pub(crate) const ALL: [Self; 2] = [Self::Poll, Self::Fetch];
+}
+
+/// The loops of one process.
+#[derive(Debug)]
+pub(crate) struct Roles {
+    poller: Option<Arc<Poller>>,
+    worker: Option<Arc<Worker>>,
+}
+
+impl Roles {
+    pub(crate) fn new(
+        roles: &[Role],
+        store: &Store,
+        net: NetOptions,
+        config: &Config,
+    ) -> anyhow::Result<Self> {
+        let client = Client::new(net).context("the network can't be used")?;
+        let outside = || Outside::new(client.clone(), store.clone());
+        let poller = || Arc::new(Poller::new(outside(), poll_options(config)));
+        let worker = || Arc::new(Worker::new(outside(), work_options(config)));
+        Ok(Self {
+            poller: roles.contains(&Role::Poll).then(poller),
+            worker: roles.contains(&Role::Fetch).then(worker),
+        })
+    }
+
+    pub(crate) fn worker(&self) -> Option<&Arc<Worker>> {
+        self.worker.as_ref()
+    }
+
+    /// Runs all loops until `stop` is done, and then until each has ended.
+    pub(crate) async fn run(
+        &self,
+        stop: impl Future<Output = ()>,
+        polled: impl FnMut(&PollEnded),
+    ) -> anyhow::Result<()> {
+        let (end, ending) = watch::channel(false);
+        let asked = || {
+            let mut ending = ending.clone();
+            async move {
+                // A sender that is gone means the same.
+                let _ = ending.wait_for(|end| *end).await;
+            }
+        };
+        let polling = async {
+            match &self.poller {
+                Some(poller) => poller.run(asked(), polled).await,
+                None => Ok(()),
+            }
+        };
+        let fetching = async {
+            match &self.worker {
+                Some(worker) => worker.run(asked()).await,
+                None => Ok(()),
+            }
+        };
+        let stopping = async {
+            stop.await;
+            // The loops hold receivers until they have ended.
+            let _ = end.send(true);
+        };
+        let (polled, fetched, ()) = tokio::join!(polling, fetching, stopping);
+        polled.context("feeds can't be polled")?;
+        fetched.context("pages can't be fetched")
+    }
+}
+
+fn poll_options(config: &Config) -> PollOptions {
+    PollOptions {
+        at_once: config.polls_at_once,
+        ..PollOptions::default()
+    }
+}
+
+fn work_options(config: &Config) -> WorkOptions {
+    let options = WorkOptions::default();
+    let pages = || KeptPages::in_folder(config.data_dir().join("pages"));
+    WorkOptions {
+        at_once: config.fetch.at_once,
+        cores: config.fetch.cores.unwrap_or(options.cores),
+        pages: config.fetch.keep_html.then(pages),
+        recorder: Some(config.data_dir().join("readings")),
+        ..options
+    }
+}
