@@ -29,8 +29,10 @@ pub(crate) struct Judged {
     /// Articles that should be documents by now.
     pub(crate) expected: usize,
     pub(crate) documents: usize,
-    /// Not (yet) documents.
+    /// Published before the start, and no documents (yet).
     pub(crate) missing: usize,
+    /// Published since the start, and no documents yet.
+    pub(crate) to_come: usize,
     /// Documents of which the ledger knows nothing.
     pub(crate) unknown: usize,
     pub(crate) requests: u64,
@@ -42,10 +44,11 @@ impl fmt::Display for Judged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Of {} articles {} are documents, {} not yet; {} documents of nothing. {} requests, {} of them impolite.",
+            "Of {} articles {} are documents, {} not yet, and {} of the news since the start; {} documents of nothing. {} requests, {} of them impolite.",
             self.expected,
-            self.expected - self.missing,
+            self.expected - self.missing - self.to_come,
             self.missing,
+            self.to_come,
             self.unknown,
             self.requests,
             self.impolite
@@ -60,12 +63,17 @@ pub(crate) async fn judge(
 ) -> anyhow::Result<Judged> {
     let mut kept = documents(store).await?;
     let documents = kept.len();
-    let (mut expected, mut missing) = (0, 0);
+    let start = sim.world().config().start;
+    let (mut expected, mut missing, mut to_come) = (0, 0, 0);
     for entry in sim.ledger().entries() {
         let is_kept = kept.remove(&entry.key.to_string());
         if entry.expected == Expected::Document {
             expected += 1;
-            missing += usize::from(!is_kept);
+            let late = match entry.published <= start {
+                true => &mut missing,
+                false => &mut to_come,
+            };
+            *late += usize::from(!is_kept);
         }
     }
     let log = sim.log().snapshot();
@@ -73,6 +81,7 @@ pub(crate) async fn judge(
         expected,
         documents,
         missing,
+        to_come,
         unknown: kept.len(),
         requests: sim.log().total(),
         impolite: politeness_violations(&log, host_delay, 1).len(),
