@@ -4,6 +4,7 @@
 pub(crate) mod about;
 pub(crate) mod author;
 pub(crate) mod published;
+mod site;
 pub(crate) mod title;
 
 use url::Url;
