@@ -236,7 +236,7 @@ fn is_introduced(before: &[Block], verdicts: &[Verdict], block: &Block) -> bool 
                     || matches!(last.kind, Kind::Heading(_)) && aside(&last.text).is_none())
         }
         Kind::Paragraph => {
-            block.size >= 40 && ends_a_sentence(&block.text)
+            block.size >= 40 && ends_a_sentence(&block.text) && !block.roles.has(Roles::RELATED)
                 || *verdict == Verdict::Kept && last.text.ends_with(':')
         }
         _ => false,

@@ -71,6 +71,13 @@ impl Roles {
         Self(self.0 & !other.0)
     }
 
+    /// What is said here (by whom, when) is not said about the article. A teaser
+    /// in the head of a page is the article's own.
+    pub(crate) fn is_about_others(self) -> bool {
+        self.has(Self::COMMENTS | Self::NAV | Self::FOOTER | Self::ASIDE)
+            || self.has(Self::RELATED) && !self.has(Self::HEADER)
+    }
+
     pub(crate) fn names(self) -> String {
         const NAMES: [&str; 23] = [
             "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden",
@@ -102,6 +109,11 @@ impl std::ops::BitOrAssign for Roles {
 pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     let tag = document.tag(node);
     let mut roles = of_tag(tag);
+    if tag == Tag::Button && is_heading(document, node)
+        || tag == Tag::Figcaption && is_of_quote(document, node)
+    {
+        return Roles::NONE;
+    }
     if matches!(tag, Tag::Text | Tag::Br | Tag::Html | Tag::Body | Tag::Head) {
         return roles;
     }
@@ -127,6 +139,22 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     roles
 }
 
+/// A button around a heading opens what stands under it.
+fn is_heading(document: &Document<'_>, button: NodeId) -> bool {
+    (button + 1..document.end(button)).any(|node| {
+        matches!(
+            document.tag(node),
+            Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6
+        )
+    })
+}
+
+/// Under a quotation stands who said it, under a picture what it shows.
+fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
+    let figure = document.parent(caption);
+    (figure + 1..document.end(figure)).any(|node| document.tag(node) == Tag::Blockquote)
+}
+
 fn of_tag(tag: Tag) -> Roles {
     match tag {
         Tag::Nav | Tag::Search => Roles::NAV,
@@ -136,6 +164,7 @@ fn of_tag(tag: Tag) -> Roles {
         Tag::Button | Tag::Select | Tag::Textarea | Tag::Input | Tag::Form => Roles::FORM,
         Tag::Dialog | Tag::Template => Roles::HIDDEN,
         Tag::Figcaption => Roles::CAPTION,
+        Tag::Address => Roles::BYLINE,
         Tag::Article => Roles::ARTICLE,
         Tag::Main => Roles::MAIN,
         _ => Roles::NONE,
@@ -207,12 +236,17 @@ fn of_words(value: &str) -> Roles {
     roles
 }
 
+/// Words of a name that are looked at.
+const MOST_WORDS: usize = 12;
+/// A name with so many words and only hyphens between them is a sentence.
+const SENTENCE: usize = 6;
+
 /// Roles from one class name or id: `article-body`, `relatedPosts`, `c-share__bar`.
 fn of_name(name: &str) -> Roles {
     if name.len() > 80 {
         return Roles::NONE;
     }
-    let mut words: [&str; 6] = [""; 6];
+    let mut words: [&str; MOST_WORDS] = [""; MOST_WORDS];
     let mut lower = [0_u8; 80];
     let lower = &mut lower[..name.len()];
     lower.copy_from_slice(name.as_bytes());
@@ -221,6 +255,7 @@ fn of_name(name: &str) -> Roles {
         return Roles::NONE;
     };
     let mut count = 0;
+    let mut slug = true;
     let bytes = name.as_bytes();
     let mut from = 0;
     for at in 0..=bytes.len() {
@@ -230,6 +265,7 @@ fn of_name(name: &str) -> Roles {
             && bytes[at].is_ascii_uppercase()
             && bytes[at - 1].is_ascii_lowercase();
         if ends || camel {
+            slug &= !camel && (at == bytes.len() || bytes[at] == b'-');
             if at > from && count < words.len() {
                 words[count] = &lower[from..at];
                 count += 1;
@@ -238,7 +274,7 @@ fn of_name(name: &str) -> Roles {
         }
     }
     // A sentence made into an id names a heading, not a role.
-    if count == words.len() {
+    if count >= SENTENCE && slug || count == words.len() {
         return Roles::NONE;
     }
     let words = &words[..count];

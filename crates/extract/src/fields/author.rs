@@ -124,7 +124,6 @@ fn labelled(meta: &Meta) -> Vec<String> {
 /// Links that lead to an author, elements that call themselves byline or
 /// author, and lines that start with "By".
 fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<String> {
-    let elsewhere = Roles::COMMENTS | Roles::RELATED | Roles::NAV | Roles::FOOTER | Roles::ASIDE;
     let mut linked = Vec::new();
     let mut addressed = Vec::new();
     for node in 1..document.len() {
@@ -136,11 +135,7 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
                 .any(|rel| rel.eq_ignore_ascii_case("author"))
         });
         let by_address = !by_rel && document.raw_attr(node, "href").is_some_and(leads_to_author);
-        if !by_rel && !by_address
-            || document
-                .ancestors(node)
-                .any(|id| blocks.own_roles[id].has(elsewhere))
-        {
+        if !by_rel && !by_address || blocks.roles_around(document, node).is_about_others() {
             continue;
         }
         if let Some(name) = as_person(&document.text(node)) {
@@ -163,7 +158,7 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
         .enumerate()
         .filter(|(_, block)| {
             block.size < 80
-                && !block.roles.has(elsewhere)
+                && !block.roles.is_about_others()
                 && block.roles.has(Roles::BYLINE | Roles::BIO)
         })
         .filter_map(|(index, block)| {
@@ -181,10 +176,9 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
     if let Some((_, name)) = named {
         return vec![name];
     }
-    let lines =
-        blocks.list.iter().enumerate().filter(|(index, block)| {
-            near(*index) && block.size <= 120 && !block.roles.has(elsewhere)
-        });
+    let lines = blocks.list.iter().enumerate().filter(|(index, block)| {
+        near(*index) && block.size <= 120 && !block.roles.is_about_others()
+    });
     for (index, block) in lines {
         if let Some(name) = after_by(&block.text) {
             return vec![name];

@@ -162,7 +162,6 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         container,
         ..
     } = *evidence;
-    let elsewhere = Roles::COMMENTS | Roles::RELATED | Roles::NAV | Roles::FOOTER | Roles::ASIDE;
     let start = blocks.within(document, container).start;
     let from = blocks
         .list
@@ -185,10 +184,7 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         else {
             continue;
         };
-        if document
-            .ancestors(node)
-            .any(|id| blocks.own_roles[id].has(elsewhere))
-        {
+        if blocks.roles_around(document, node).is_about_others() {
             continue;
         }
         let class = document.raw_attr(node, "class").unwrap_or("");
@@ -199,14 +195,14 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         }
         return Some(found);
     }
-    line_near_top(evidence, elsewhere)
+    line_near_top(evidence)
         .map(|when| Sourced::new(when, Origin::Text))
         .or(updated)
 }
 
 /// Lines around the top of the article; what says that it is the date of
 /// publication comes first, then what is nearest to the first line.
-fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> {
+fn line_near_top(evidence: &Evidence<'_, '_>) -> Option<When> {
     let Evidence {
         document,
         blocks,
@@ -216,7 +212,7 @@ fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> 
     let range = blocks.within(document, container);
     let mut best: Option<(u8, usize, When)> = None;
     for (index, block) in blocks.list.iter().enumerate() {
-        if block.roles.has(elsewhere) || block.size > 160 {
+        if block.roles.is_about_others() || block.size > 160 {
             continue;
         }
         let Some(when) = find_in_words(&block.text).filter(|when| evidence.believes(*when)) else {
