@@ -37,6 +37,8 @@ pub(crate) enum Verdict {
     Removed,
     /// A disclaimer, a disclosure, a copyright line.
     Notice,
+    /// Other pages of the site have it, too.
+    OnOtherPages,
 }
 
 /// The blocks of the article.
@@ -53,6 +55,8 @@ pub(crate) struct Witnesses {
     pub(crate) authors: Vec<String>,
     /// How the site calls itself.
     pub(crate) sites: Vec<String>,
+    /// Blocks that other pages of the site have, too; empty if nothing is known.
+    pub(crate) known: Vec<bool>,
 }
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
@@ -89,7 +93,7 @@ fn find_without(
     witnesses: &Witnesses,
     ignored: Roles,
 ) -> Content {
-    let (container, wider) = container::choose(document, blocks, ignored);
+    let (container, wider) = container::choose(document, blocks, ignored, &witnesses.known);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());
@@ -127,6 +131,7 @@ fn find_without(
         verdicts,
         range,
     };
+    judge.drop_known(&witnesses.known);
     judge.drop_repeated();
     judge.drop_copy();
     judge.drop_preamble(witnesses);

@@ -19,7 +19,9 @@ use crate::near_duplicate::Signature;
 use crate::page::{FeedEntry, Options, Page};
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::{blocks, charset, fingerprint, language, page_type, raw_content, render, text};
+use crate::{
+    blocks, charset, fingerprint, language, page_type, raw_content, render, site_memory, text,
+};
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 200;
@@ -78,6 +80,10 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
             .filter(|name| name.len() > 3)
             .into_iter()
             .collect(),
+        known: options
+            .site
+            .map(|site| site.known(page.url, &blocks.list))
+            .unwrap_or_default(),
     };
     let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
     let kept: Vec<&Block> = blocks
@@ -95,6 +101,9 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         cut: document.truncated || page.html.len() > options.limits.html_bytes,
         ..Article::default()
     };
+    if options.site.is_some() {
+        article.prints = prints(&blocks, &content, &witnesses.known);
+    }
     if options.markdown {
         article.markdown = Some(render::markdown(&kept));
     }
@@ -147,6 +156,19 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         article.blocks = notes::notes(&document, &blocks, &content);
     }
     article
+}
+
+/// What can be learned from the page: what is in the article or would be, and
+/// what is known already, wherever it stands.
+fn prints(blocks: &Blocks, content: &Content, known: &[bool]) -> Vec<u32> {
+    let is_known = |index: usize| known.get(index).copied().unwrap_or(false);
+    blocks
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| content.verdicts[*index] == Verdict::Kept || is_known(*index))
+        .filter_map(|(_, block)| site_memory::print_of(block))
+        .collect()
 }
 
 fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {
