@@ -64,6 +64,10 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     };
 
     let blocks = blocks::cut(&document);
+    let prints: Vec<Option<u32>> = match options.site {
+        Some(_) => blocks.list.iter().map(site_memory::print_of).collect(),
+        None => Vec::new(),
+    };
     let witnesses = Witnesses {
         titles: [
             json_ld.text("headline"),
@@ -82,7 +86,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
             .collect(),
         known: options
             .site
-            .map(|site| site.known(page.url, &blocks.list))
+            .map(|site| site.known(page.url, &prints))
             .unwrap_or_default(),
     };
     let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
@@ -101,9 +105,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         cut: document.truncated || page.html.len() > options.limits.html_bytes,
         ..Article::default()
     };
-    if options.site.is_some() {
-        article.prints = prints(&blocks, &content, &witnesses.known);
-    }
+    article.prints = to_learn(&prints, &content, &witnesses.known);
     if options.markdown {
         article.markdown = Some(render::markdown(&kept));
     }
@@ -158,16 +160,15 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     article
 }
 
-/// What can be learned from the page: what is in the article or would be, and
-/// what is known already, wherever it stands.
-fn prints(blocks: &Blocks, content: &Content, known: &[bool]) -> Vec<u32> {
-    let is_known = |index: usize| known.get(index).copied().unwrap_or(false);
-    blocks
-        .list
+/// What can be learned from the page: what is in the article, and what is known
+/// already, wherever it stands (else it would be forgotten with its last page).
+fn to_learn(prints: &[Option<u32>], content: &Content, known: &[bool]) -> Vec<u32> {
+    prints
         .iter()
-        .enumerate()
-        .filter(|(index, _)| content.verdicts[*index] == Verdict::Kept || is_known(*index))
-        .filter_map(|(_, block)| site_memory::print_of(block))
+        .zip(known)
+        .zip(&content.verdicts)
+        .filter(|((_, known), verdict)| **known || **verdict == Verdict::Kept)
+        .filter_map(|((print, _), _)| *print)
         .collect()
 }
 

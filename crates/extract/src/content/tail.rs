@@ -164,17 +164,13 @@ fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
 
 /// "Jane M. Doe is a reporter …": a name of several words, then what she is.
 fn introduces_somebody(text: &str) -> bool {
-    let mut name = 0;
-    for word in text.split_whitespace().take(6) {
-        if name > 1 && (is_copula(word) || says_what_one_does(word)) {
-            return true;
-        }
-        if !word.starts_with(char::is_uppercase) {
-            return false;
-        }
-        name += 1;
-    }
-    false
+    let name = text
+        .split_whitespace()
+        .take(6)
+        .position(|word| !word.starts_with(char::is_uppercase));
+    let verb = name.and_then(|length| text.split_whitespace().nth(length));
+    name.is_some_and(|length| length > 1)
+        && verb.is_some_and(|word| is_copula(word) || says_what_one_does(word))
 }
 
 fn says_what_one_does(word: &str) -> bool {
