@@ -4,6 +4,7 @@
 mod clutter;
 mod container;
 mod headings;
+mod invitations;
 mod notices;
 mod repeats;
 mod tail;
@@ -136,6 +137,7 @@ fn find_without(
     judge.drop_copy();
     judge.drop_preamble(witnesses);
     judge.drop_asides();
+    judge.drop_invitations();
     judge.drop_tail(witnesses);
     judge.drop_loose_headings();
     judge.keep_lead(wider);

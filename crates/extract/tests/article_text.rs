@@ -152,3 +152,25 @@ fn what_a_row_says_is_kept_or_left_out() {
         assert_eq!(text.contains(probe), kept, "{name}: {text}");
     }
 }
+
+#[test]
+fn a_run_of_invitations_behind_the_article_goes() {
+    let run = "<p>Tell us your story: we collect what bakers know.</p>
+        <p>This show is a member of the network of bakers.</p>
+        <p>Join our list, it is free and always will be.</p>
+        <p>The music was played by Troy, who bakes, too.</p>
+        <p>Questions are welcome at desk@ovens.example at any time.</p>";
+    let text = article("", "", run).text;
+    assert!(text.ends_with("before it is cut."), "{text}");
+    // One is the last word of the author.
+    let one = "<p>Try it with rye next time, and let the dough rest for a day.</p>";
+    assert!(article("", "", one).text.contains("Try it with rye"));
+    // A text that is nothing else is what the page has to say.
+    let steps = "<p>Get a bowl, and make it a large one.</p>".repeat(3)
+        + "<p>Find a warm place for the dough to rest.</p>";
+    let text = article("", &steps, "").text;
+    assert!(
+        text.contains("Get a bowl") && text.contains("Find a warm place"),
+        "{text}"
+    );
+}
