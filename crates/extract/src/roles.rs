@@ -331,8 +331,58 @@ fn of_word(word: &str) -> Roles {
         "articlebody" | "storybody" | "postbody" | "entrycontent" | "postcontent"
         | "articlecontent" | "articletext" | "storycontent" | "bodytext" | "artikeltext"
         | "hentry" => Roles::BODY,
+        _ if is_footnote_number(word) => Roles::NOTES,
+        _ if word.len() >= COMPOUND => of_compound(word),
         _ => Roles::NONE,
     }
+}
+
+/// Shorter words are never taken apart.
+const COMPOUND: usize = 8;
+
+/// Words that were written together (`newslettercta`, `imagecredit`), by stems
+/// that no other word begins or ends with.
+fn of_compound(word: &str) -> Roles {
+    const STARTS: [(&str, Roles); 14] = [
+        ("newsletter", Roles::PROMO),
+        ("subscri", Roles::PROMO),
+        ("disclaimer", Roles::PROMO),
+        ("disclosure", Roles::PROMO),
+        ("breadcrumb", Roles::NAV),
+        ("sidebar", Roles::ASIDE),
+        ("footer", Roles::FOOTER),
+        ("comments", Roles::COMMENTS),
+        ("related", Roles::RELATED),
+        ("recommend", Roles::RELATED),
+        ("contributor", Roles::BIO),
+        ("sharebar", Roles::SHARE),
+        ("sharebutton", Roles::SHARE),
+        ("socialshar", Roles::SHARE),
+    ];
+    const ENDS: [(&str, Roles); 11] = [
+        ("newsletter", Roles::PROMO),
+        ("breadcrumbs", Roles::NAV),
+        ("navigation", Roles::NAV),
+        ("pagination", Roles::NAV),
+        ("sidebar", Roles::ASIDE),
+        ("footer", Roles::FOOTER),
+        ("caption", Roles::CAPTION),
+        ("credit", Roles::CAPTION),
+        ("byline", Roles::BYLINE),
+        ("footnotes", Roles::NOTES),
+        ("authorbio", Roles::BIO),
+    ];
+    let starts = STARTS.iter().filter(|(stem, _)| word.starts_with(stem));
+    let ends = ENDS.iter().filter(|(stem, _)| word.ends_with(stem));
+    starts
+        .chain(ends)
+        .fold(Roles::NONE, |roles, (_, role)| roles | *role)
+}
+
+/// `fn12`: what the number in the text leads to.
+fn is_footnote_number(word: &str) -> bool {
+    word.strip_prefix("fn")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn of_pair(first: &str, second: &str) -> Roles {
@@ -363,7 +413,9 @@ fn of_pair(first: &str, second: &str) -> Roles {
             Roles::RELATED
         }
         ("table", "of") | ("index", "toc") => Roles::TOC,
-        ("call", "to") | ("lead", "magnet" | "form") => Roles::PROMO,
+        ("call", "to")
+        | ("lead", "magnet" | "form")
+        | ("after" | "below", "content" | "post" | "article" | "entry") => Roles::PROMO,
         ("sr" | "screen", "only" | "reader") | ("visually", "hidden") => Roles::HIDDEN,
         ("side", "bar" | "column") => Roles::ASIDE,
         ("img" | "image" | "photo" | "media", "caption" | "credit") => Roles::CAPTION,
