@@ -2,12 +2,13 @@
 //! "By", titles and addresses, split where several are named. The name of the
 //! site is no author when there is a better one.
 
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Kind};
 use crate::html::{Document, NodeId, Tag};
 use crate::provenance::{Origin, Sourced};
 use crate::roles::Roles;
 use crate::structured::{JsonLd, Meta, Microdata};
 use crate::text::letters;
+use crate::when::find_in_words;
 
 /// Names longer than this are sentences.
 const LONGEST: usize = 60;
@@ -197,8 +198,31 @@ fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<S
             return vec![name];
         }
     }
-    Vec::new()
+    beside_a_date(blocks, start).into_iter().collect()
 }
+
+/// A name on a line of its own between the headline and the text, next to a
+/// date: a byline without a label.
+fn beside_a_date(blocks: &Blocks, start: usize) -> Option<String> {
+    let list = &blocks.list;
+    let from = start.saturating_sub(FROM_HEADLINE);
+    let headline = (from..(start + FROM_HEADLINE).min(list.len()))
+        .find(|index| list[*index].kind == Kind::Heading(1))?;
+    let is_date = |index: usize| {
+        list.get(index)
+            .is_some_and(|block| block.size < 60 && find_in_words(&block.text).is_some())
+    };
+    (headline + 1..(headline + FROM_HEADLINE).min(list.len()))
+        .take_while(|index| list[*index].size < 160)
+        .filter(|index| !list[*index].roles.is_about_others())
+        .find_map(|index| {
+            let near = is_date(index + 1) || is_date(index + 2) || is_date(index - 1);
+            near.then(|| as_person(&list[index].text)).flatten()
+        })
+}
+
+/// Blocks between the headline and the text, at most.
+const FROM_HEADLINE: usize = 12;
 
 fn leads_to_author(href: &str) -> bool {
     let path = href.split(['?', '#']).next().unwrap_or(href);
@@ -278,16 +302,19 @@ fn as_person(text: &str) -> Option<String> {
     (looks && !is_label).then_some(name)
 }
 
+/// "This post was written by Jane Doe, who …"
+const WRITTEN_BY: &str = " was written by ";
+
 /// The name in `By Jane Doe | 3 min read`.
 fn after_by(text: &str) -> Option<String> {
     const STARTS: [&str; 16] = [
         "by ",
-        "by: ",
+        "by:",
         "written by ",
-        "written by: ",
+        "written by:",
         "posted by ",
-        "posted by: ",
-        "author: ",
+        "posted by:",
+        "author:",
         "published by ",
         "von ",
         "par ",
@@ -299,10 +326,12 @@ fn after_by(text: &str) -> Option<String> {
         "autor ",
     ];
     let lower = text.to_lowercase();
-    let start = STARTS
+    let found = STARTS
         .iter()
-        .find(|start| lower.starts_with(**start) && text.is_char_boundary(start.len()))?;
-    let rest = &text[start.len()..];
+        .find(|start| lower.starts_with(**start))
+        .map(|start| start.len())
+        .or_else(|| lower.find(WRITTEN_BY).map(|at| at + WRITTEN_BY.len()))?;
+    let rest = text.get(found..)?;
     let end = rest
         .find(['|', '•', '·', '—', '–', '\n', '/', '(', ',', ';', ':'])
         .unwrap_or(rest.len());
@@ -332,7 +361,11 @@ fn after_by(text: &str) -> Option<String> {
 /// The names in one line.
 pub(crate) fn split(raw: &str) -> Vec<String> {
     let mut text = raw.trim();
-    if text.contains("://") || text.starts_with("www.") || text.contains('@') && !text.contains(' ')
+    if text.contains("://")
+        || text.starts_with('/')
+        || is_of_others(text)
+        || text.starts_with("www.")
+        || text.contains('@') && !text.contains(' ')
     {
         return Vec::new();
     }
@@ -371,6 +404,20 @@ pub(crate) fn split(raw: &str) -> Vec<String> {
         .filter(|name| is_name(name))
         .map(str::to_owned)
         .collect()
+}
+
+/// Who changed or checked it did not write it.
+fn is_of_others(line: &str) -> bool {
+    let lower = line.to_lowercase();
+    [
+        "updated by ",
+        "reviewed by ",
+        "edited by ",
+        "fact checked by ",
+        "medically reviewed",
+    ]
+    .iter()
+    .any(|start| lower.starts_with(start))
 }
 
 /// Commas part names, but not a name from its degrees (`Jane Doe, MD`).
@@ -436,6 +483,8 @@ mod tests {
             ("Jane Doe, MD, PhD", vec!["Jane Doe"]),
             ("https://example.com/jane", vec![]),
             ("admin", vec![]),
+            ("/author/jane", vec![]),
+            ("Updated by Jane Doe", vec![]),
             (
                 "Von Max Mustermann und Erika Beispiel",
                 vec!["Max Mustermann", "Erika Beispiel"],
@@ -451,6 +500,11 @@ mod tests {
             ("By Jane Doe | 3 min read", Some("Jane Doe")),
             ("Written by Jane Doe on August 3, 2024", Some("Jane Doe")),
             ("By clicking you agree to our terms", None),
+            ("Written by:Jane Doe", Some("Jane Doe")),
+            (
+                "This post was written by Jane Doe, baker in Ulm.",
+                Some("Jane Doe"),
+            ),
             ("Von Max Mustermann", Some("Max Mustermann")),
         ] {
             assert_eq!(after_by(line).as_deref(), name, "{line}");
