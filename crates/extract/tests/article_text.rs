@@ -43,6 +43,22 @@ fn what_a_row_says_is_kept_or_left_out() {
             true,
         ),
         (
+            "the last line is announced by the one before it",
+            "",
+            "",
+            "<p>The recipe with all of its weights and times can be found here:</p><p>https://ovens.example/rye.pdf</p>",
+            "rye.pdf",
+            true,
+        ),
+        (
+            "the last line is a signature",
+            "",
+            "",
+            "<p>Maria, baker and mother</p>",
+            "baker and mother",
+            false,
+        ),
+        (
             "in italics, somebody is introduced",
             "",
             "",

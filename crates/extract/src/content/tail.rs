@@ -98,6 +98,9 @@ impl Judge<'_, '_> {
                 Kind::Bare | Kind::Paragraph
                     if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 =>
                 {
+                    if self.is_announced(index) {
+                        break;
+                    }
                     tail.push(index);
                 }
                 Kind::Bare | Kind::Paragraph
@@ -116,6 +119,14 @@ impl Judge<'_, '_> {
         for index in tail {
             self.verdicts[index] = Verdict::Tail;
         }
+    }
+
+    /// The line before it ends with a colon.
+    fn is_announced(&self, index: usize) -> bool {
+        let mut before = (self.range.start..index).rev();
+        before
+            .find(|index| self.verdicts[*index] == Verdict::Kept)
+            .is_some_and(|index| self.blocks.list[index].text.ends_with([':', '：']))
     }
 
     /// Said after the article: about the author or the site, a footnote, an
