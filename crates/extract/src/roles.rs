@@ -139,20 +139,27 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     roles
 }
 
+/// How far into an element one looks for what tells its purpose.
+const GLANCE: usize = 50;
+
+fn holds(document: &Document<'_>, node: NodeId, wanted: impl Fn(Tag) -> bool) -> bool {
+    (node + 1..document.end(node))
+        .take(GLANCE)
+        .any(|inner| wanted(document.tag(inner)))
+}
+
 /// A button around a heading opens what stands under it.
 fn is_heading(document: &Document<'_>, button: NodeId) -> bool {
-    (button + 1..document.end(button)).any(|node| {
-        matches!(
-            document.tag(node),
-            Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6
-        )
+    holds(document, button, |tag| {
+        matches!(tag, Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6)
     })
 }
 
 /// Under a quotation stands who said it, under a picture what it shows.
 fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
-    let figure = document.parent(caption);
-    (figure + 1..document.end(figure)).any(|node| document.tag(node) == Tag::Blockquote)
+    holds(document, document.parent(caption), |tag| {
+        tag == Tag::Blockquote
+    })
 }
 
 fn of_tag(tag: Tag) -> Roles {
