@@ -1,8 +1,8 @@
 //! How a site is named in the titles of its pages, and how a title reads
 //! without that name. The name comes from the page's own words, its address,
-//! and from what its `title` has more than the other titles.
+//! and from what one of its titles has more than another.
 
-use crate::text::letters;
+use crate::text::{fold_whitespace, letters};
 
 const SEPARATORS: [&str; 10] = [
     " | ", " - ", " – ", " — ", " » ", " « ", " · ", " • ", " :: ", " ― ",
@@ -11,7 +11,7 @@ const SEPARATORS: [&str; 10] = [
 /// The site, as its name appears in titles.
 #[derive(Debug)]
 pub(super) struct Site {
-    /// As the page gives it, then as its `title` has it, in letters only.
+    /// As the page gives it, then as its titles have it, in letters only.
     names: Vec<String>,
     host: String,
     /// The parts of the host between dots, but for the last.
@@ -19,22 +19,13 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// `tag` is the content of `title`, `others` are titles that seldom carry the name.
-    pub(super) fn new(
-        name: Option<&str>,
-        host: &str,
-        tag: Option<&str>,
-        others: &[Option<&str>],
-    ) -> Self {
+    /// `titles` are all that the page calls itself, with and without the name.
+    pub(super) fn new(name: Option<&str>, host: &str, titles: &[&str]) -> Self {
         let mut names: Vec<String> = name.map(letters).into_iter().collect();
-        let title = tag.unwrap_or("");
-        names.extend(
-            others
-                .iter()
-                .flatten()
-                .filter_map(|other| rest_after(title, other))
-                .map(letters),
-        );
+        for longer in titles {
+            let rests = titles.iter().filter_map(|title| rest_after(longer, title));
+            names.extend(rests.map(letters));
+        }
         names.retain(|name| !name.is_empty());
         let mut labels: Vec<String> = host.split('.').map(letters).collect();
         labels.pop();
@@ -77,7 +68,10 @@ impl Site {
 
     /// Cuts the name of the site off either end, and a rubric behind a bar.
     pub(super) fn cut(&self, title: &str) -> String {
-        let mut best = title.trim();
+        // Some write the bar without spaces.
+        let spaced = title.replace('|', " | ");
+        let folded = fold_whitespace(if title.contains('|') { &spaced } else { title });
+        let mut best = folded.as_str();
         for _ in 0..2 {
             for separator in SEPARATORS {
                 if let Some((rest, last)) = best.rsplit_once(separator) {
@@ -139,22 +133,20 @@ mod tests {
             ("Rise - and fall", Some("The Daily"), "Rise - and fall"),
             ("A long story | Daily News", None, "A long story"),
             ("A long story – Gazette", None, "A long story"),
+            ("A long story| The Daily", Some("The Daily"), "A long story"),
+            ("A long story|Daily", Some("The Daily"), "A long story"),
             ("A long story - Gazette's Forum", None, "A long story"),
             ("Rise and fall - a story", None, "Rise and fall - a story"),
         ] {
-            let site = Site::new(name, "forum.gazette.example", None, &[]);
+            let site = Site::new(name, "forum.gazette.example", &[]);
             assert_eq!(site.cut(title), expected, "{title}");
         }
     }
 
     #[test]
-    fn the_name_is_what_the_title_has_more_than_the_others() {
-        let site = Site::new(
-            None,
-            "a.example",
-            Some("A long story - Notes of a Baker"),
-            &[Some("A long story"), None],
-        );
+    fn the_name_is_what_one_title_has_more_than_another() {
+        let titles = ["A long story", "A long story - Notes of a Baker"];
+        let site = Site::new(None, "a.example", &titles);
         assert!(site.is_named("Notes of a baker"));
         assert_eq!(
             site.cut("Another story - Notes of a Baker"),
@@ -164,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_logo_that_says_a_part_of_the_host_is_the_name() {
-        let site = Site::new(None, "community.oven.example", None, &[]);
+        let site = Site::new(None, "community.oven.example", &[]);
         assert!(site.is_named("Oven"));
         assert!(!site.is_named("Ovens"));
         assert!(!site.is_named("Example"));

@@ -34,15 +34,17 @@ pub(crate) struct TitleCandidates {
 
 /// Which of them it is.
 pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
-    let site = Site::new(
-        candidates.site_name.as_deref(),
-        &candidates.host,
-        candidates.tag.as_deref(),
-        &[
-            candidates.open_graph.as_deref(),
-            candidates.json_ld.as_deref(),
-        ],
-    );
+    let titles: Vec<&str> = [
+        &candidates.tag,
+        &candidates.open_graph,
+        &candidates.json_ld,
+        &candidates.twitter,
+    ]
+    .into_iter()
+    .filter_map(|title| title.as_deref())
+    .chain(main_headings(&candidates.headings))
+    .collect();
+    let site = Site::new(candidates.site_name.as_deref(), &candidates.host, &titles);
     let declared = [
         (&candidates.json_ld, Origin::JsonLd),
         (&candidates.open_graph, Origin::OpenGraph),
@@ -89,6 +91,11 @@ pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
         .find(|(text, _)| text.as_deref().is_some_and(supported))
         .or_else(|| declared.iter().find(|(text, _)| text.is_some()));
     first.and_then(|(text, origin)| text.clone().map(|text| Sourced::new(text, *origin)))
+}
+
+fn main_headings(headings: &[(u8, String)]) -> impl Iterator<Item = &str> {
+    let first = headings.iter().filter(|(level, _)| *level == 1);
+    first.take(3).map(|(_, text)| text.as_str())
 }
 
 /// The heading that the reader takes for the title: one that the head of the
