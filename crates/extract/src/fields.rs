@@ -3,6 +3,7 @@
 
 pub(crate) mod about;
 pub(crate) mod author;
+mod byline;
 pub(crate) mod published;
 mod site;
 pub(crate) mod title;

@@ -1,7 +1,7 @@
 //! What an element is for, told by its name, its ARIA role and the words of its
 //! class and id: navigation, comments, a share bar, the article body. The words
-//! are compared whole, never as substrings. Judges one element; what follows
-//! for the text inside is decided elsewhere.
+//! are compared whole, but for long stems that no other word has. Judges one
+//! element; what follows for the text inside is decided elsewhere.
 
 use crate::html::{Document, NodeId, Tag};
 

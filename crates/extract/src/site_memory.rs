@@ -21,7 +21,8 @@ const SEVERAL: usize = 3;
 /// Shorter lines ("Conclusion", "Step 1") come again without being boilerplate.
 const SHORTEST: usize = 25;
 
-/// What is remembered of the recent pages of one site. At most 10 KB.
+/// What is remembered of the recent pages of one site: at most 10 KB of hashes,
+/// 30 KB as JSON. Extraction only reads it; the caller decides what is learned.
 ///
 /// ```
 /// use tidings_extract::{Options, Page, SiteMemory, extract};
