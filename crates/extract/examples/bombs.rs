@@ -76,6 +76,32 @@ fn main() {
             .into_bytes(),
         ),
         (
+            "50,000 captions of one figure",
+            format!(
+                "{STORY}<figure>{}",
+                "<figcaption>a</figcaption>".repeat(50_000)
+            )
+            .into_bytes(),
+        ),
+        (
+            "50,000 buttons that say Read more",
+            format!(
+                "{STORY}{}",
+                "<button><b>Read more</b></button>".repeat(50_000)
+            )
+            .into_bytes(),
+        ),
+        (
+            "50,000 different labels",
+            format!(
+                "{STORY}{}",
+                (0..50_000)
+                    .map(|i| format!("<p>Share this {i}</p>"))
+                    .collect::<String>()
+            )
+            .into_bytes(),
+        ),
+        (
             "100,000 links",
             format!(
                 "{STORY}{}",

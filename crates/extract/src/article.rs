@@ -52,6 +52,10 @@ pub struct Article {
     pub cut: bool,
     pub charset: &'static str,
     pub raw_content: RawContent,
+    /// Hashes of the blocks that other pages of the site may have, too, if a
+    /// memory of the site was given.
+    #[serde(skip)]
+    pub(crate) prints: Vec<u32>,
     /// Why each block is in the article or not, if asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockNote>,

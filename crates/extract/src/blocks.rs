@@ -92,6 +92,15 @@ impl Blocks {
         roles
     }
 
+    /// The roles of all elements around a node.
+    pub(crate) fn roles_around(&self, document: &Document<'_>, node: NodeId) -> Roles {
+        let mut roles = Roles::NONE;
+        for id in document.ancestors(node) {
+            roles |= self.own_roles[id];
+        }
+        roles
+    }
+
     /// Roles go down the tree. An element that holds most of the text can't be
     /// something beside it, whatever its class says (`has-sidebar`).
     fn assign_roles(&mut self, document: &Document<'_>) {

@@ -4,6 +4,7 @@
 mod clutter;
 mod container;
 mod headings;
+mod invitations;
 mod notices;
 mod repeats;
 mod tail;
@@ -37,6 +38,8 @@ pub(crate) enum Verdict {
     Removed,
     /// A disclaimer, a disclosure, a copyright line.
     Notice,
+    /// Other pages of the site have it, too.
+    OnOtherPages,
 }
 
 /// The blocks of the article.
@@ -53,6 +56,8 @@ pub(crate) struct Witnesses {
     pub(crate) authors: Vec<String>,
     /// How the site calls itself.
     pub(crate) sites: Vec<String>,
+    /// Blocks that other pages of the site have, too; empty if nothing is known.
+    pub(crate) known: Vec<bool>,
 }
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
@@ -89,7 +94,7 @@ fn find_without(
     witnesses: &Witnesses,
     ignored: Roles,
 ) -> Content {
-    let (container, wider) = container::choose(document, blocks, ignored);
+    let (container, wider) = container::choose(document, blocks, ignored, &witnesses.known);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());
@@ -127,10 +132,12 @@ fn find_without(
         verdicts,
         range,
     };
+    judge.drop_known(&witnesses.known);
     judge.drop_repeated();
     judge.drop_copy();
     judge.drop_preamble(witnesses);
     judge.drop_asides();
+    judge.drop_invitations();
     judge.drop_tail(witnesses);
     judge.drop_loose_headings();
     judge.keep_lead(wider);
@@ -236,7 +243,7 @@ fn is_introduced(before: &[Block], verdicts: &[Verdict], block: &Block) -> bool 
                     || matches!(last.kind, Kind::Heading(_)) && aside(&last.text).is_none())
         }
         Kind::Paragraph => {
-            block.size >= 40 && ends_a_sentence(&block.text)
+            block.size >= 40 && ends_a_sentence(&block.text) && !block.roles.has(Roles::RELATED)
                 || *verdict == Verdict::Kept && last.text.ends_with(':')
         }
         _ => false,

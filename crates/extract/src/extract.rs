@@ -19,7 +19,9 @@ use crate::near_duplicate::Signature;
 use crate::page::{FeedEntry, Options, Page};
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::{blocks, charset, fingerprint, language, page_type, raw_content, render, text};
+use crate::{
+    blocks, charset, fingerprint, language, page_type, raw_content, render, site_memory, text,
+};
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 200;
@@ -62,6 +64,10 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     };
 
     let blocks = blocks::cut(&document);
+    let prints: Vec<Option<u32>> = match options.site {
+        Some(_) => blocks.list.iter().map(site_memory::print_of).collect(),
+        None => Vec::new(),
+    };
     let witnesses = Witnesses {
         titles: [
             json_ld.text("headline"),
@@ -78,6 +84,10 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
             .filter(|name| name.len() > 3)
             .into_iter()
             .collect(),
+        known: options
+            .site
+            .map(|site| site.known(page.url, &prints))
+            .unwrap_or_default(),
     };
     let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
     let kept: Vec<&Block> = blocks
@@ -95,6 +105,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         cut: document.truncated || page.html.len() > options.limits.html_bytes,
         ..Article::default()
     };
+    article.prints = to_learn(&prints, &content, &witnesses.known);
     if options.markdown {
         article.markdown = Some(render::markdown(&kept));
     }
@@ -147,6 +158,18 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         article.blocks = notes::notes(&document, &blocks, &content);
     }
     article
+}
+
+/// What can be learned from the page: what is in the article, and what is known
+/// already, wherever it stands (else it would be forgotten with its last page).
+fn to_learn(prints: &[Option<u32>], content: &Content, known: &[bool]) -> Vec<u32> {
+    prints
+        .iter()
+        .zip(known)
+        .zip(&content.verdicts)
+        .filter(|((_, known), verdict)| **known || **verdict == Verdict::Kept)
+        .filter_map(|((print, _), _)| *print)
+        .collect()
 }
 
 fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {

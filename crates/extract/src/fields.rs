@@ -3,7 +3,9 @@
 
 pub(crate) mod about;
 pub(crate) mod author;
+mod byline;
 pub(crate) mod published;
+mod site;
 pub(crate) mod title;
 
 use url::Url;

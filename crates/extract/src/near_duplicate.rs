@@ -121,7 +121,7 @@ fn fnv(hash: u64, c: char) -> u64 {
 }
 
 /// The finaliser of MurmurHash3.
-fn mix(mut hash: u64) -> u64 {
+pub(crate) fn mix(mut hash: u64) -> u64 {
     hash ^= hash >> 33;
     hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^= hash >> 33;

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::selectors::Selectors;
+use crate::site_memory::SiteMemory;
 use crate::when::When;
 
 /// A page to extract from.
@@ -74,6 +75,9 @@ pub struct Options<'a> {
     pub markdown: bool,
     /// Also say for every block of the page why it is in the article or not.
     pub explain: bool,
+    /// What is known of other pages of the site: what they have too is left out,
+    /// and the article says what can be learned from it (`SiteMemory::learn`).
+    pub site: Option<&'a SiteMemory>,
     /// Whether there is CPU time left. Asked inside the loops; after the first
     /// "no" the cheap way is taken and the article is marked as cut.
     pub within_budget: &'a dyn Fn() -> bool,
@@ -86,6 +90,7 @@ impl Default for Options<'_> {
             quality: QualityBounds::default(),
             markdown: false,
             explain: false,
+            site: None,
             within_budget: &|| true,
         }
     }
@@ -98,6 +103,7 @@ impl fmt::Debug for Options<'_> {
             .field("quality", &self.quality)
             .field("markdown", &self.markdown)
             .field("explain", &self.explain)
+            .field("site", &self.site)
             .finish_non_exhaustive()
     }
 }

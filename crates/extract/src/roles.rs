@@ -1,7 +1,7 @@
 //! What an element is for, told by its name, its ARIA role and the words of its
 //! class and id: navigation, comments, a share bar, the article body. The words
-//! are compared whole, never as substrings. Judges one element; what follows
-//! for the text inside is decided elsewhere.
+//! are compared whole, but for long stems that no other word has. Judges one
+//! element; what follows for the text inside is decided elsewhere.
 
 use crate::html::{Document, NodeId, Tag};
 
@@ -71,6 +71,13 @@ impl Roles {
         Self(self.0 & !other.0)
     }
 
+    /// What is said here (by whom, when) is not said about the article. A teaser
+    /// in the head of a page is the article's own.
+    pub(crate) fn is_about_others(self) -> bool {
+        self.has(Self::COMMENTS | Self::NAV | Self::FOOTER | Self::ASIDE)
+            || self.has(Self::RELATED) && !self.has(Self::HEADER)
+    }
+
     pub(crate) fn names(self) -> String {
         const NAMES: [&str; 23] = [
             "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden",
@@ -102,6 +109,11 @@ impl std::ops::BitOrAssign for Roles {
 pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     let tag = document.tag(node);
     let mut roles = of_tag(tag);
+    if tag == Tag::Button && is_heading(document, node)
+        || tag == Tag::Figcaption && is_of_quote(document, node)
+    {
+        return Roles::NONE;
+    }
     if matches!(tag, Tag::Text | Tag::Br | Tag::Html | Tag::Body | Tag::Head) {
         return roles;
     }
@@ -127,6 +139,29 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     roles
 }
 
+/// How far into an element one looks for what tells its purpose.
+const GLANCE: usize = 50;
+
+fn holds(document: &Document<'_>, node: NodeId, wanted: impl Fn(Tag) -> bool) -> bool {
+    (node + 1..document.end(node))
+        .take(GLANCE)
+        .any(|inner| wanted(document.tag(inner)))
+}
+
+/// A button around a heading opens what stands under it.
+fn is_heading(document: &Document<'_>, button: NodeId) -> bool {
+    holds(document, button, |tag| {
+        matches!(tag, Tag::H2 | Tag::H3 | Tag::H4 | Tag::H5 | Tag::H6)
+    })
+}
+
+/// Under a quotation stands who said it, under a picture what it shows.
+fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
+    holds(document, document.parent(caption), |tag| {
+        tag == Tag::Blockquote
+    })
+}
+
 fn of_tag(tag: Tag) -> Roles {
     match tag {
         Tag::Nav | Tag::Search => Roles::NAV,
@@ -136,6 +171,7 @@ fn of_tag(tag: Tag) -> Roles {
         Tag::Button | Tag::Select | Tag::Textarea | Tag::Input | Tag::Form => Roles::FORM,
         Tag::Dialog | Tag::Template => Roles::HIDDEN,
         Tag::Figcaption => Roles::CAPTION,
+        Tag::Address => Roles::BYLINE,
         Tag::Article => Roles::ARTICLE,
         Tag::Main => Roles::MAIN,
         _ => Roles::NONE,
@@ -207,12 +243,17 @@ fn of_words(value: &str) -> Roles {
     roles
 }
 
+/// Words of a name that are looked at.
+const MOST_WORDS: usize = 12;
+/// A name with so many words and only hyphens between them is a sentence.
+const SENTENCE: usize = 6;
+
 /// Roles from one class name or id: `article-body`, `relatedPosts`, `c-share__bar`.
 fn of_name(name: &str) -> Roles {
     if name.len() > 80 {
         return Roles::NONE;
     }
-    let mut words: [&str; 6] = [""; 6];
+    let mut words: [&str; MOST_WORDS] = [""; MOST_WORDS];
     let mut lower = [0_u8; 80];
     let lower = &mut lower[..name.len()];
     lower.copy_from_slice(name.as_bytes());
@@ -221,6 +262,7 @@ fn of_name(name: &str) -> Roles {
         return Roles::NONE;
     };
     let mut count = 0;
+    let mut slug = true;
     let bytes = name.as_bytes();
     let mut from = 0;
     for at in 0..=bytes.len() {
@@ -230,6 +272,7 @@ fn of_name(name: &str) -> Roles {
             && bytes[at].is_ascii_uppercase()
             && bytes[at - 1].is_ascii_lowercase();
         if ends || camel {
+            slug &= !camel && (at == bytes.len() || bytes[at] == b'-');
             if at > from && count < words.len() {
                 words[count] = &lower[from..at];
                 count += 1;
@@ -238,7 +281,7 @@ fn of_name(name: &str) -> Roles {
         }
     }
     // A sentence made into an id names a heading, not a role.
-    if count == words.len() {
+    if count >= SENTENCE && slug || count == words.len() {
         return Roles::NONE;
     }
     let words = &words[..count];
@@ -295,8 +338,58 @@ fn of_word(word: &str) -> Roles {
         "articlebody" | "storybody" | "postbody" | "entrycontent" | "postcontent"
         | "articlecontent" | "articletext" | "storycontent" | "bodytext" | "artikeltext"
         | "hentry" => Roles::BODY,
+        _ if is_footnote_number(word) => Roles::NOTES,
+        _ if word.len() >= COMPOUND => of_compound(word),
         _ => Roles::NONE,
     }
+}
+
+/// Shorter words are never taken apart.
+const COMPOUND: usize = 8;
+
+/// Words that were written together (`newslettercta`, `imagecredit`), by stems
+/// that no other word begins or ends with.
+fn of_compound(word: &str) -> Roles {
+    const STARTS: [(&str, Roles); 14] = [
+        ("newsletter", Roles::PROMO),
+        ("subscri", Roles::PROMO),
+        ("disclaimer", Roles::PROMO),
+        ("disclosure", Roles::PROMO),
+        ("breadcrumb", Roles::NAV),
+        ("sidebar", Roles::ASIDE),
+        ("footer", Roles::FOOTER),
+        ("comments", Roles::COMMENTS),
+        ("related", Roles::RELATED),
+        ("recommend", Roles::RELATED),
+        ("contributor", Roles::BIO),
+        ("sharebar", Roles::SHARE),
+        ("sharebutton", Roles::SHARE),
+        ("socialshar", Roles::SHARE),
+    ];
+    const ENDS: [(&str, Roles); 11] = [
+        ("newsletter", Roles::PROMO),
+        ("breadcrumbs", Roles::NAV),
+        ("navigation", Roles::NAV),
+        ("pagination", Roles::NAV),
+        ("sidebar", Roles::ASIDE),
+        ("footer", Roles::FOOTER),
+        ("caption", Roles::CAPTION),
+        ("credit", Roles::CAPTION),
+        ("byline", Roles::BYLINE),
+        ("footnotes", Roles::NOTES),
+        ("authorbio", Roles::BIO),
+    ];
+    let starts = STARTS.iter().filter(|(stem, _)| word.starts_with(stem));
+    let ends = ENDS.iter().filter(|(stem, _)| word.ends_with(stem));
+    starts
+        .chain(ends)
+        .fold(Roles::NONE, |roles, (_, role)| roles | *role)
+}
+
+/// `fn12`: what the number in the text leads to.
+fn is_footnote_number(word: &str) -> bool {
+    word.strip_prefix("fn")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn of_pair(first: &str, second: &str) -> Roles {
@@ -327,7 +420,9 @@ fn of_pair(first: &str, second: &str) -> Roles {
             Roles::RELATED
         }
         ("table", "of") | ("index", "toc") => Roles::TOC,
-        ("call", "to") | ("lead", "magnet" | "form") => Roles::PROMO,
+        ("call", "to")
+        | ("lead", "magnet" | "form")
+        | ("after" | "below", "content" | "post" | "article" | "entry") => Roles::PROMO,
         ("sr" | "screen", "only" | "reader") | ("visually", "hidden") => Roles::HIDDEN,
         ("side", "bar" | "column") => Roles::ASIDE,
         ("img" | "image" | "photo" | "media", "caption" | "credit") => Roles::CAPTION,

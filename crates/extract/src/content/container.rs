@@ -30,10 +30,19 @@ fn weight(block: &Block, ignored: Roles) -> f32 {
 }
 
 /// The element that holds the article, and the one before it was narrowed.
-pub(super) fn choose(document: &Document<'_>, blocks: &Blocks, ignored: Roles) -> (NodeId, NodeId) {
+/// What other pages of the site have, too, weighs nothing.
+pub(super) fn choose(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    ignored: Roles,
+    known: &[bool],
+) -> (NodeId, NodeId) {
     let mut sums = vec![0.0_f32; document.len()];
     let mut gains = vec![0.0_f32; document.len()];
-    for block in &blocks.list {
+    for (index, block) in blocks.list.iter().enumerate() {
+        if known.get(index).copied().unwrap_or(false) {
+            continue;
+        }
         let weight = weight(block, ignored);
         sums[block.first] += weight;
         gains[block.first] += weight.max(0.0);

@@ -1,5 +1,6 @@
 //! Text that a page carries twice: variants for phones and desktops, and the
-//! whole article once more for machines. The first is kept.
+//! whole article once more for machines; the first is kept. And text that the
+//! site carries on several pages, which is not what this one is about.
 
 use std::collections::HashSet;
 
@@ -10,6 +11,30 @@ use crate::near_duplicate::word_hashes;
 const COPY: usize = 1_500;
 
 impl Judge<'_, '_> {
+    /// What other pages of the site have, too, unless that is most of the text:
+    /// then it is the same article under another address.
+    pub(super) fn drop_known(&mut self, known: &[bool]) {
+        if known.is_empty() {
+            return;
+        }
+        let (mut total, mut common) = (0, 0);
+        for index in self.kept() {
+            let size = self.blocks.list[index].size;
+            total += size;
+            common += if known[index] { size } else { 0 };
+        }
+        if common * 2 > total {
+            return;
+        }
+        for index in self
+            .kept()
+            .filter(|index| known[*index])
+            .collect::<Vec<_>>()
+        {
+            self.verdicts[index] = Verdict::OnOtherPages;
+        }
+    }
+
     /// The same text again: variants of a page for phones and desktops.
     pub(super) fn drop_repeated(&mut self) {
         let mut seen = HashSet::new();

@@ -12,6 +12,9 @@ const NETWORKS: &[&str] = &[
     "tiktok.com", "threads.net", "bsky.app", "t.me", "telegram.me", "whatsapp.com", "vk.com", "weibo.com",
 ];
 
+/// How far around a block its like is looked for.
+const WINDOW: usize = 200;
+
 impl Judge<'_, '_> {
     /// What stands under "Related articles" and the like.
     pub(super) fn drop_asides(&mut self) {
@@ -30,10 +33,15 @@ impl Judge<'_, '_> {
             };
             if let Some(kind) = aside(&block.text)
                 && (level.is_some() || block.size < 40)
+                // A line of a list is one of many, never above something.
+                && block.kind != Kind::Item
                 && (kind == Aside::Links || before * 2 > total)
+                && !(kind == Aside::Links && self.is_above_a_plain_list(index))
             {
-                under = Some((kind, level.unwrap_or(7)));
                 self.verdicts[index] = Verdict::Tail;
+                if !self.is_button(index) {
+                    under = Some((kind, level.unwrap_or(7)));
+                }
                 continue;
             }
             before += block.size;
@@ -57,6 +65,28 @@ impl Judge<'_, '_> {
         }
     }
 
+    /// A label that comes again and again ("Read more") is a button of each
+    /// entry, not the heading of what follows.
+    fn is_button(&self, index: usize) -> bool {
+        let block = &self.blocks.list[index];
+        let from = self.range.start.max(index.saturating_sub(WINDOW));
+        let to = self.range.end.min(index + WINDOW);
+        let mut same = self.blocks.list[from..to]
+            .iter()
+            .filter(|other| other.text == block.text);
+        !matches!(block.kind, Kind::Heading(_)) && same.nth(2).is_some()
+    }
+
+    /// "Recommended books" above a list without a link is part of the article.
+    fn is_above_a_plain_list(&self, index: usize) -> bool {
+        let items: Vec<&Block> = self.blocks.list[index + 1..self.range.end]
+            .iter()
+            .take_while(|block| block.kind == Kind::Item)
+            .take(10)
+            .collect();
+        items.len() > 2 && items.iter().all(|block| block.link_size == 0)
+    }
+
     /// Short lines after the last paragraph, and what is said about the author there.
     pub(super) fn drop_tail(&mut self, witnesses: &Witnesses) {
         let mut tail = Vec::new();
@@ -68,12 +98,17 @@ impl Judge<'_, '_> {
                 Kind::Bare | Kind::Paragraph
                     if paragraphs == 0 && !ends_a_sentence(&block.text) && block.size < 80 =>
                 {
+                    if self.is_announced(index) {
+                        break;
+                    }
                     tail.push(index);
                 }
                 Kind::Bare | Kind::Paragraph
                     if paragraphs < 3
                         && (self.is_about_the_makers(block, witnesses)
-                            || paragraphs == 0 && block.italic && block.size < 500) =>
+                            || paragraphs == 0
+                                && block.italic
+                                && introduces_somebody(&block.text)) =>
                 {
                     tail.push(index);
                 }
@@ -84,6 +119,14 @@ impl Judge<'_, '_> {
         for index in tail {
             self.verdicts[index] = Verdict::Tail;
         }
+    }
+
+    /// The line before it ends with a colon.
+    fn is_announced(&self, index: usize) -> bool {
+        let mut before = (self.range.start..index).rev();
+        before
+            .find(|index| self.verdicts[*index] == Verdict::Kept)
+            .is_some_and(|index| self.blocks.list[index].text.ends_with([':', '：']))
     }
 
     /// Said after the article: about the author or the site, a footnote, an
@@ -110,15 +153,62 @@ impl Judge<'_, '_> {
     }
 }
 
-/// "Jane Doe is a reporter at …", "The Daily is …": a known name, then more.
+/// "Jane Doe, a reporter at …", "The Daily is …": a known name, then more.
 fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
-    let full_names = witnesses.authors.iter().filter(|name| name.contains(' '));
-    full_names.chain(&witnesses.sites).any(|name| {
-        text.get(..name.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(name))
-            && text.len() > name.len() + 20
-            && !text[name.len()..].starts_with(char::is_alphanumeric)
-    })
+    let after = |name: &String| {
+        let start = text.get(..name.len())?;
+        let rest = &text[name.len()..];
+        (start.eq_ignore_ascii_case(name)
+            && rest.len() > 20
+            && !rest.starts_with(char::is_alphanumeric))
+        .then_some(rest)
+    };
+    let mut full_names = witnesses.authors.iter().filter(|name| name.contains(' '));
+    // Articles of companies speak of the company; only a definition is no part of them.
+    let is_defined = |rest: &str| rest.split_whitespace().take(2).any(is_copula);
+    full_names.any(|name| after(name).is_some())
+        || witnesses
+            .sites
+            .iter()
+            .any(|name| after(name).is_some_and(is_defined))
+}
+
+/// "Jane M. Doe is a reporter …": a name of several words, then what she is.
+fn introduces_somebody(text: &str) -> bool {
+    let name = text
+        .split_whitespace()
+        .take(6)
+        .position(|word| !word.starts_with(char::is_uppercase));
+    let verb = name.and_then(|length| text.split_whitespace().nth(length));
+    name.is_some_and(|length| length > 1)
+        && verb.is_some_and(|word| is_copula(word) || says_what_one_does(word))
+}
+
+fn says_what_one_does(word: &str) -> bool {
+    matches!(
+        word,
+        "writes" | "works" | "has" | "covers" | "schreibt" | "arbeitet" | "écrit" | "escribe"
+    )
+}
+
+fn is_copula(word: &str) -> bool {
+    matches!(
+        word,
+        "is" | "are"
+            | "was"
+            | "were"
+            | "ist"
+            | "sind"
+            | "war"
+            | "est"
+            | "sont"
+            | "es"
+            | "son"
+            | "è"
+            | "é"
+            | "är"
+            | "er"
+    )
 }
 
 /// `[3] Title of a source, 2020`.

@@ -4,10 +4,10 @@
 //! becomes the day of publication.
 
 use jiff::Timestamp;
-use jiff::civil::Date;
+use jiff::civil::{Date, Time};
 use jiff::tz::Offset;
 
-use crate::blocks::{Block, Blocks};
+use crate::blocks::{Block, Blocks, Kind};
 use crate::html::{Document, NodeId, Tag};
 use crate::provenance::{Origin, Sourced};
 use crate::roles::Roles;
@@ -47,6 +47,19 @@ const MODIFIED: &[&str] = &[
     "date.modified", "updated",
 ];
 
+/// Names of the date in data of scripts that are not JSON-LD.
+const IN_SCRIPTS: [&str; 8] = [
+    "datePublished",
+    "publishedAt",
+    "published_at",
+    "publishDate",
+    "publish_date",
+    "publicationDate",
+    "publishedDate",
+    "firstPublished",
+];
+const MOST_IN_SCRIPTS: usize = 20;
+
 /// The publication date.
 pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
     let Evidence {
@@ -59,6 +72,11 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
     let article = ["datePublished", "dateCreated", "uploadDate"]
         .into_iter()
         .find_map(|key| json_ld.text(key).and_then(|text| read(&text)));
+    let page = json_ld
+        .page()
+        .and_then(|page| page.get("datePublished"))
+        .and_then(|value| json_ld.as_text(value))
+        .and_then(|text| read(&text));
     if let Some(when) = article {
         // Some systems write the last change into both. The page shows the truth.
         let changed = json_ld.text("dateModified").and_then(|text| read(&text));
@@ -68,13 +86,10 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         {
             return Some(shown);
         }
-        return Some(Sourced::new(when, Origin::JsonLd));
+        let witness =
+            page.filter(|page| is_midnight(when) && !is_midnight(*page) && are_near(when, *page));
+        return Some(Sourced::new(witness.unwrap_or(when), Origin::JsonLd));
     }
-    let page = json_ld
-        .page()
-        .and_then(|page| page.get("datePublished"))
-        .and_then(|value| json_ld.as_text(value))
-        .and_then(|text| read(&text));
     if let Some(when) = page {
         return Some(Sourced::new(when, Origin::JsonLd));
     }
@@ -105,8 +120,55 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
             Some(Sourced::new(url, Origin::Url))
         }
         (Some(shown), _) => Some(shown),
-        (None, url) => url.map(|when| Sourced::new(when, Origin::Url)),
+        (None, Some(url)) => Some(Sourced::new(url, Origin::Url)),
+        (None, None) => in_scripts(evidence).map(|when| Sourced::new(when, Origin::Html)),
     }
+}
+
+/// What the data of a page that is built in the browser says. It may be about
+/// other articles, too, so it counts only if it names one day.
+fn in_scripts(evidence: &Evidence<'_, '_>) -> Option<When> {
+    let document = evidence.document;
+    let mut found: Option<When> = None;
+    let scripts = (1..document.len())
+        .filter(|node| document.tag(*node) == Tag::Script && document.end(*node) > node + 1);
+    for script in scripts {
+        let text = document.raw_text(script + 1);
+        for key in IN_SCRIPTS {
+            for (at, _) in text.match_indices(key).take(MOST_IN_SCRIPTS) {
+                let value = text[at + key.len()..]
+                    .trim_start_matches(['\\', '"', '\'', ' ', ':'])
+                    .get(..10);
+                let Some(when) = value
+                    .and_then(When::parse)
+                    .filter(|when| evidence.believes(*when))
+                else {
+                    continue;
+                };
+                if found.is_some_and(|known| known.day() != when.day()) {
+                    return None;
+                }
+                found = Some(when);
+            }
+        }
+    }
+    found
+}
+
+/// A moment that was rounded to a day, in whatever zone.
+fn is_midnight(when: When) -> bool {
+    match when {
+        When::Moment(moment, offset) => offset.to_datetime(moment).time() == Time::midnight(),
+        When::Day(_) => true,
+    }
+}
+
+fn are_near(a: When, b: When) -> bool {
+    let apart = a
+        .timestamp()
+        .as_second()
+        .abs_diff(b.timestamp().as_second());
+    apart < 2 * 24 * 3600
 }
 
 /// The date of the last change.
@@ -162,7 +224,6 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         container,
         ..
     } = *evidence;
-    let elsewhere = Roles::COMMENTS | Roles::RELATED | Roles::NAV | Roles::FOOTER | Roles::ASIDE;
     let start = blocks.within(document, container).start;
     let from = blocks
         .list
@@ -185,10 +246,7 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         else {
             continue;
         };
-        if document
-            .ancestors(node)
-            .any(|id| blocks.own_roles[id].has(elsewhere))
-        {
+        if blocks.roles_around(document, node).is_about_others() {
             continue;
         }
         let class = document.raw_attr(node, "class").unwrap_or("");
@@ -199,14 +257,17 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         }
         return Some(found);
     }
-    line_near_top(evidence, elsewhere)
+    line_near_top(evidence)
         .map(|when| Sourced::new(when, Origin::Text))
         .or(updated)
 }
 
+/// Lines above the headline that may still belong to it.
+const ABOVE: usize = 4;
+
 /// Lines around the top of the article; what says that it is the date of
 /// publication comes first, then what is nearest to the first line.
-fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> {
+fn line_near_top(evidence: &Evidence<'_, '_>) -> Option<When> {
     let Evidence {
         document,
         blocks,
@@ -214,9 +275,14 @@ fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> 
         ..
     } = *evidence;
     let range = blocks.within(document, container);
+    let headline = blocks.list[..(range.start + 15).min(blocks.list.len())]
+        .iter()
+        .rposition(|block| block.kind == Kind::Heading(1));
+    // A date well above the headline is that of the day, or of another article.
+    let above = headline.map_or(0, |index| index.saturating_sub(ABOVE));
     let mut best: Option<(u8, usize, When)> = None;
     for (index, block) in blocks.list.iter().enumerate() {
-        if block.roles.has(elsewhere) || block.size > 160 {
+        if block.roles.is_about_others() || block.size > 160 {
             continue;
         }
         let Some(when) = find_in_words(&block.text).filter(|when| evidence.believes(*when)) else {
@@ -232,7 +298,11 @@ fn line_near_top(evidence: &Evidence<'_, '_>, elsewhere: Roles) -> Option<When> 
         if !is_near && (rank < 3 || block.link_density() > 0.5) {
             continue;
         }
-        let rank = if is_near { rank + 10 } else { rank };
+        let rank = match is_near {
+            true if index >= above => rank + 10,
+            true => rank + 5,
+            false => rank,
+        };
         if best.is_none_or(|(known, far, _)| rank > known || rank == known && distance < far) {
             best = Some((rank, distance, when));
         }

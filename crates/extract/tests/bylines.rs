@@ -1,0 +1,58 @@
+//! Who wrote it when nobody says so in the head of the page: one small page for
+//! each rule, through the public surface.
+
+use tidings_extract::{Options, Page, extract};
+
+fn authors(top: &str, after: &str) -> Vec<String> {
+    let html = format!(
+        "<html><head><title>How bread is baked</title></head><body><h1>How bread is baked</h1>{top}<article>
+        <p>Bread has been baked for some fourteen thousand years, and in every century the bakers have found
+        that flour, water, salt and time are all that it takes to make a good loaf.</p>
+        <p>The dough rests while the yeast eats its way through the sugar, and the gas that it leaves behind is
+        caught by the gluten, which is why a loaf of wheat rises and a loaf of rye hardly does.</p>{after}</article></body></html>"
+    );
+    let page = Page {
+        html: html.as_bytes(),
+        url: "https://ovens.example/how-bread-is-baked",
+        charset: None,
+        selectors: None,
+        feed: None,
+        now: "2026-11-15T12:00:00Z".parse().expect("a moment"),
+    };
+    extract(&page, &Options::default())
+        .authors
+        .map(|authors| authors.value)
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_name_beside_a_date_under_the_headline_is_a_byline() {
+    let date = "<div>March 2, 2026</div>";
+    assert_eq!(
+        authors(&format!("<div>Maria Becker</div>{date}"), ""),
+        ["Maria Becker"]
+    );
+    assert_eq!(
+        authors(&format!("{date}<div>Maria Becker</div>"), ""),
+        ["Maria Becker"]
+    );
+    // Without a date, or with more than a name, it can be anything.
+    assert!(authors("<div>Maria Becker</div>", "").is_empty());
+    assert!(
+        authors(
+            &format!("<div>Rye and wheat and salt and yeast</div>{date}"),
+            ""
+        )
+        .is_empty()
+    );
+}
+
+#[test]
+fn a_sentence_may_say_who_wrote_it() {
+    let sentence = "<p>This post was written by Maria Becker, baker in Ulm.</p>";
+    assert_eq!(authors(sentence, ""), ["Maria Becker"]);
+    assert_eq!(
+        authors("<span>Written by:Maria Becker</span>", ""),
+        ["Maria Becker"]
+    );
+}
