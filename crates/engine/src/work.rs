@@ -11,6 +11,7 @@ mod page;
 mod read;
 mod recorder;
 mod retry;
+mod sites;
 mod sources;
 mod tally;
 mod verdict;
@@ -35,6 +36,7 @@ use commit::Committer;
 use flight::Flights;
 use page::Job;
 use recorder::Recorder;
+use sites::Sites;
 use sources::Sources;
 use tally::{SharedTally, StageClocks, note_time};
 
@@ -99,6 +101,7 @@ pub struct Worker {
     outside: Outside,
     options: WorkOptions,
     sources: Sources,
+    sites: Sites,
     cores: Arc<Semaphore>,
     flights: Flights,
     tally: SharedTally,
@@ -114,6 +117,7 @@ impl Worker {
             outside,
             options,
             sources: Sources::default(),
+            sites: Sites::default(),
             flights: Flights::default(),
             tally: SharedTally::default(),
             clocks: StageClocks::default(),

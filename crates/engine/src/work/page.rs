@@ -99,7 +99,7 @@ impl Worker {
             let recorder = worker.recorder.get();
             let _note = recorder.map(|recorder| recorder.note(reading.job.claim.ticket));
             let start = std::time::Instant::now();
-            let outcome = reading.run(extractor, pages.as_ref());
+            let outcome = reading.run(extractor, pages.as_ref(), &worker.sites);
             note_time(&worker.clocks.reading, start);
             outcome
         });

@@ -7,12 +7,13 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use tidings_extract::{Article, FeedEntry, Method, Options, Page, Quality};
 use tidings_net::Response;
-use tidings_store::{Outcome, Submission};
+use tidings_store::{HostId, Outcome, Submission};
 use tidings_url::ProxyHosts;
 
 use super::kept_pages::KeptPages;
 use super::make::{self, Fetch, Said};
 use super::page::Job;
+use super::sites::Sites;
 use super::sources::KnownSource;
 use super::verdict::{self, Tries};
 use super::{Extractor, retry};
@@ -34,9 +35,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    pub(super) fn run(self, extractor: Extractor, pages: Option<&KeptPages>) -> Outcome {
+    pub(super) fn run(
+        self,
+        extractor: Extractor,
+        pages: Option<&KeptPages>,
+        sites: &Sites,
+    ) -> Outcome {
         let said = Said::of(&self.job.claim);
-        let article = self.extract(extractor, &said);
+        let article = self.extract(extractor, &said, sites);
         if let Some(outcome) = verdict::of_article(&article, self.tries) {
             return outcome;
         }
@@ -48,11 +54,14 @@ impl Reading {
     }
 
     /// The one way to an article, under a budget.
-    fn extract(&self, extractor: Extractor, said: &Said) -> Article {
+    fn extract(&self, extractor: Extractor, said: &Said, sites: &Sites) -> Article {
         let started = ThreadTime::now();
         let within_budget = || started.elapsed() < CPU_BUDGET;
+        let host = HostId::of(&self.response.url.host_key(&self.proxies));
+        let site = sites.of(host);
         let options = Options {
             within_budget: &within_budget,
+            site: Some(&site),
             ..Options::default()
         };
         let content_type = self.response.header("content-type");
@@ -66,6 +75,7 @@ impl Reading {
             now: self.job.now,
         };
         let article = extractor(&page, &options);
+        sites.learn(host, page.url, &article);
         better_of_feed(article, extractor, &page, &options, said)
     }
 
@@ -150,22 +160,24 @@ fn better_of_feed(
             feed: Some(&FeedEntry::default()),
             ..*page
         },
-        options,
+        &Options {
+            site: None,
+            ..*options
+        },
     );
     if from_feed.quality <= article.quality {
         return article;
     }
-    Article {
-        text: from_feed.text,
-        excerpt: from_feed.excerpt,
-        word_count: from_feed.word_count,
-        quality: from_feed.quality,
-        content_hash: from_feed.content_hash,
-        signature: from_feed.signature,
-        links: from_feed.links,
-        method: Method::Feed,
-        ..article
-    }
+    let mut article = article;
+    article.text = from_feed.text;
+    article.excerpt = from_feed.excerpt;
+    article.word_count = from_feed.word_count;
+    article.quality = from_feed.quality;
+    article.content_hash = from_feed.content_hash;
+    article.signature = from_feed.signature;
+    article.links = from_feed.links;
+    article.method = Method::Feed;
+    article
 }
 
 fn charset_of(content_type: &str) -> Option<&str> {
