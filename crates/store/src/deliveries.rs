@@ -49,6 +49,8 @@ pub struct DeadLetter {
 pub struct OutboxState {
     pub sink: String,
     pub enabled: bool,
+    /// Orders that it has accepted, revisions counted each.
+    pub delivered: i64,
     pub waiting: i64,
     pub dead: i64,
     pub oldest: Option<Moment>,
@@ -129,10 +131,18 @@ impl Store {
                 "sink = $1 AND host_id = $2 AND url_id = $3 AND revision = $4 AND attempts = $5";
             match verdict {
                 DeliveryVerdict::Accepted => {
+                    // Counted only while the order is there: by this settlement.
+                    let count = format!(
+                        "UPDATE sinks SET delivered = delivered + (SELECT count(*) FROM deliveries WHERE {HELD}) WHERE name = $1"
+                    );
+                    statements.push(Statement::new(count, key.clone()));
                     statements.push(Statement::new(
                         format!("DELETE FROM deliveries WHERE {HELD}"),
-                        key,
+                        key.clone(),
                     ));
+                    // What failed before is there now, in a later revision.
+                    let revive = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
+                    statements.push(Statement::new(revive, key[..4].to_vec()));
                 }
                 DeliveryVerdict::Retry { error, after } => {
                     let sql = "UPDATE deliveries SET last_error = $1, next_attempt_at = $2
@@ -166,6 +176,67 @@ impl Store {
         self.run(statements).await.map(drop)
     }
 
+    /// Orders everything for a sink again that changed since a moment, as if it
+    /// were new; says how many orders that makes. Sending twice is harmless.
+    pub async fn replay(&self, sink: &str, since: Option<Moment>) -> Result<u64> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+            SELECT s.name, d.host_id, d.url_id, d.revision, 0, $1, $1 FROM documents d, sinks s
+            WHERE s.name = $2 AND d.fetched_at >= $3 AND (s.duplicates = 1 OR d.duplicate_of IS NULL)
+            ON CONFLICT (sink, host_id, url_id) DO NOTHING";
+        let since = since.unwrap_or(Moment(i64::MIN));
+        let values = [Value::from(now), Value::from(sink), Value::from(since)];
+        self.execute(Statement::new(sql, values)).await
+    }
+
+    /// Gives dead letters of a sink another try; says how many.
+    pub async fn retry_dead(&self, sink: &str) -> Result<u64> {
+        let now = self.now().await?;
+        let order = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+            SELECT l.sink, l.host_id, l.url_id, l.revision, 0, $1, $1 FROM dead_letters l
+            JOIN documents d ON d.host_id = l.host_id AND d.url_id = l.url_id WHERE l.sink = $2
+            ON CONFLICT (sink, host_id, url_id) DO NOTHING";
+        let bury = "DELETE FROM dead_letters WHERE sink = $1";
+        let statements = vec![
+            Statement::new(order, [Value::from(now), Value::from(sink)]),
+            Statement::new(bury, [Value::from(sink)]),
+        ];
+        let answers = self.run(statements).await?;
+        Ok(answers.first().map_or(0, |answer| answer.changed))
+    }
+
+    /// Whether some sink has more orders waiting than this. Counts no further.
+    pub async fn outbox_exceeds(&self, bound: u64) -> Result<bool> {
+        let sql =
+            "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE sink = $1 LIMIT $2) AS some";
+        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+        for sink in self.sinks().await? {
+            let values = [
+                Value::from(sink.as_str()),
+                Value::Int(bound.saturating_add(1)),
+            ];
+            let rows = self.rows(Statement::new(sql, values)).await?;
+            if rows.first().map_or(Ok(0), |row| row.int(0))? > bound {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The names of the sinks that get orders.
+    pub async fn sinks(&self) -> Result<Vec<String>> {
+        let sql = "SELECT name FROM sinks WHERE enabled = 1 ORDER BY name";
+        let rows = self.rows(Statement::new(sql, [])).await?;
+        rows.iter().map(|row| row.text(0)).collect()
+    }
+
+    /// When the next order of a sink is due, if there is any.
+    pub async fn next_delivery_due(&self, sink: &str) -> Result<Option<Moment>> {
+        let sql = "SELECT min(next_attempt_at) FROM deliveries WHERE sink = $1";
+        let rows = self.rows(Statement::new(sql, [Value::from(sink)])).await?;
+        rows.first().map_or(Ok(None), |row| row.optional_moment(0))
+    }
+
     pub async fn dead_letters(&self, sink: &str, limit: u32) -> Result<Vec<DeadLetter>> {
         let sql = "SELECT host_id, url_id, revision, reason, died_at FROM dead_letters WHERE sink = $1 ORDER BY died_at DESC LIMIT $2";
         let rows = self
@@ -191,7 +262,7 @@ impl Store {
         let sql =
             "SELECT s.name, s.enabled, (SELECT count(*) FROM deliveries d WHERE d.sink = s.name),
                 (SELECT count(*) FROM dead_letters l WHERE l.sink = s.name),
-                (SELECT min(created_at) FROM deliveries d WHERE d.sink = s.name)
+                (SELECT min(created_at) FROM deliveries d WHERE d.sink = s.name), s.delivered
             FROM sinks s ORDER BY s.name";
         let rows = self.rows(Statement::new(sql, [])).await?;
         rows.iter()
@@ -202,6 +273,7 @@ impl Store {
                     waiting: row.int(2)?,
                     dead: row.int(3)?,
                     oldest: row.optional_moment(4)?,
+                    delivered: row.int(5)?,
                 })
             })
             .collect()

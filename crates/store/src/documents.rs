@@ -1,12 +1,16 @@
 //! Documents: what extraction made of a page, one for each url key, with a
 //! revision that grows when the text changes.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::Serialize;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId, split};
+use crate::listing::ParseCursorError;
 use crate::moment::Moment;
 use crate::store::Store;
 use crate::submission::storable;
@@ -37,6 +41,35 @@ pub struct StoredDocument {
     pub fetched_at: Moment,
     pub body: String,
 }
+
+/// Where a reader of changes is; it stays valid for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ChangeCursor {
+    change: i64,
+    id: FrontierId,
+}
+
+impl fmt::Display for ChangeCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.change, self.id)
+    }
+}
+
+impl FromStr for ChangeCursor {
+    type Err = ParseCursorError;
+
+    fn from_str(text: &str) -> std::result::Result<Self, ParseCursorError> {
+        let wrong = || ParseCursorError::of(text);
+        let (change, id) = text.rsplit_once('-').ok_or_else(wrong)?;
+        Ok(Self {
+            change: change.parse().map_err(|_| wrong())?,
+            id: id.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+/// Documents that are asked for in one statement.
+const AT_ONCE: usize = 100;
 
 /// [`NewDocument`] in the shape of its row.
 #[derive(Debug, Clone)]
@@ -88,6 +121,66 @@ impl Store {
         let values = [Value::from(id.host.0), Value::from(&id.url.0[..])];
         let rows = self.rows(Statement::new(sql, values)).await?;
         rows.first().map(document).transpose()
+    }
+
+    /// Several documents, in any order; those that are gone are left out.
+    pub async fn documents(&self, ids: &[FrontierId]) -> Result<Vec<StoredDocument>> {
+        let mut documents = Vec::with_capacity(ids.len());
+        for some in ids.chunks(AT_ONCE) {
+            let each = (0..some.len())
+                .map(|n| format!("(host_id = ${} AND url_id = ${})", 2 * n + 1, 2 * n + 2));
+            let sql = format!(
+                "SELECT {COLUMNS} FROM documents WHERE {}",
+                each.collect::<Vec<_>>().join(" OR ")
+            );
+            let values: Vec<Value> = some
+                .iter()
+                .flat_map(|id| [Value::from(id.host.0), Value::from(&id.url.0[..])])
+                .collect();
+            for row in &self.rows(Statement::new(sql, values)).await? {
+                documents.push(document(row)?);
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Documents that are new or changed after a cursor, in the order in which
+    /// that became visible. None is ever skipped: what a slow transaction may
+    /// still add is waited for.
+    pub async fn document_changes(
+        &self,
+        after: Option<ChangeCursor>,
+        limit: u32,
+    ) -> Result<Vec<(ChangeCursor, StoredDocument)>> {
+        let after = after.unwrap_or(ChangeCursor {
+            change: i64::MIN,
+            id: FrontierId {
+                host: HostId(i64::MIN),
+                url: UrlId([0; 16]),
+            },
+        });
+        let sql = format!(
+            "SELECT {COLUMNS}, change_id FROM documents
+             WHERE (change_id, host_id, url_id) > ($1, $2, $3) AND change_id < {}
+             ORDER BY change_id, host_id, url_id LIMIT $4",
+            self.change_horizon()
+        );
+        let values = [
+            Value::Int(after.change),
+            Value::from(after.id.host.0),
+            Value::from(&after.id.url.0[..]),
+            Value::Int(i64::from(limit)),
+        ];
+        let change = |row: &Row| -> Result<_> {
+            let document = document(row)?;
+            let cursor = ChangeCursor {
+                change: row.int(9)?,
+                id: document.frontier_id,
+            };
+            Ok((cursor, document))
+        };
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter().map(change).collect()
     }
 
     /// Documents in the order of their ids, after one of them; for exports and

@@ -36,7 +36,7 @@ mod tokens;
 mod turn;
 
 pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
-pub use documents::{NewDocument, StoredDocument};
+pub use documents::{ChangeCursor, NewDocument, StoredDocument};
 pub use error::{Result, StoreError};
 pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};

@@ -102,6 +102,12 @@ pub struct Cursor {
 #[error("{0:?} is not a cursor: pass what `next` of the page before said")]
 pub struct ParseCursorError(String);
 
+impl ParseCursorError {
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.chars().take(80).collect())
+    }
+}
+
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.place, self.id)
@@ -119,7 +125,7 @@ impl FromStr for Cursor {
                 id: id.parse().ok()?,
             })
         };
-        parse(text).ok_or_else(|| ParseCursorError(text.chars().take(80).collect()))
+        parse(text).ok_or_else(|| ParseCursorError::of(text))
     }
 }
 

@@ -81,7 +81,7 @@ static TABLES: &[Table] = &[
     Table {
         name: "sinks",
         key: &["name"],
-        columns: "name, enabled, duplicates, created_at",
+        columns: "name, enabled, duplicates, created_at, delivered",
     },
     Table {
         name: "deliveries",

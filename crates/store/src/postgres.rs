@@ -249,6 +249,11 @@ impl Engine for PostgresEngine {
         Ok(answers)
     }
 
+    fn change_horizon(&self) -> &'static str {
+        // Transactions that are still open may commit documents with their number.
+        "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT"
+    }
+
     fn waiting(&self) -> &'static Waiting {
         &Waiting {
             leases: "queue",

@@ -2,7 +2,7 @@
 //! whole or not at all, under a lock, and can be taken back.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// One step of the schema. `up` texts are run one after the other.
 #[derive(Debug)]
@@ -20,6 +20,11 @@ const POLLING: &str = include_str!("../schema/2_polling.sql");
 const POLLING_DOWN: &str =
     "DROP TABLE seen_titles; DROP TABLE marks; ALTER TABLE feeds DROP COLUMN demand_nano;";
 
+const DELIVERY: &str = include_str!("../schema/3_delivery.sql");
+const DELIVERY_DOWN: &str =
+    "DROP INDEX documents_changes; ALTER TABLE documents DROP COLUMN change_id;
+    ALTER TABLE sinks DROP COLUMN delivered;";
+
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -34,6 +39,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: POLLING_DOWN,
         postgres_up: &[POLLING],
         postgres_down: POLLING_DOWN,
+    },
+    Migration {
+        version: 3,
+        sqlite_up: &[DELIVERY],
+        sqlite_down: DELIVERY_DOWN,
+        postgres_up: &[DELIVERY],
+        postgres_down: DELIVERY_DOWN,
     },
 ];
 

@@ -270,6 +270,11 @@ impl Engine for SqliteEngine {
             .await
     }
 
+    fn change_horizon(&self) -> &'static str {
+        // One writer: what can be read is complete.
+        "9223372036854775807"
+    }
+
     fn waiting(&self) -> &'static Waiting {
         &Waiting {
             leases: "leases",

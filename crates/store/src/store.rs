@@ -246,6 +246,10 @@ impl Store {
         self.host_defaults
     }
 
+    pub(crate) fn change_horizon(&self) -> &'static str {
+        self.engine.change_horizon()
+    }
+
     pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {
         self.engine.waiting()
     }

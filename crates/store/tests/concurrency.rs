@@ -602,3 +602,57 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
         "nothing that nobody submitted"
     );
 }
+
+/// A document as a slow transaction writes it.
+const SLOW_DOCUMENT: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body, change_id)
+    VALUES ($1, decode(repeat('0', 32), 'hex'), decode(repeat('0', 32), 'hex'), 1, 0, $2, 0, '{}', pg_current_xact_id()::text::BIGINT)";
+
+#[tokio::test]
+async fn a_document_that_commits_late_is_never_skipped() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let connect = async || {
+        let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        client
+    };
+    let (mut one, mut two) = (connect().await, connect().await);
+    let titles = async |after| -> (Vec<String>, Option<tidings_store::ChangeCursor>) {
+        let changes = store.document_changes(after, 10).await.unwrap();
+        let last = changes.last().map(|(cursor, _)| *cursor).or(after);
+        (
+            changes
+                .into_iter()
+                .map(|(_, document)| document.title)
+                .collect(),
+            last,
+        )
+    };
+    // The first starts first and ends last.
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_DOCUMENT, &[&1_i64, &"slow"])
+        .await
+        .unwrap();
+    let quick = two.transaction().await.unwrap();
+    quick
+        .execute(SLOW_DOCUMENT, &[&2_i64, &"quick"])
+        .await
+        .unwrap();
+    quick.commit().await.unwrap();
+    let (seen, cursor) = titles(None).await;
+    assert!(seen.is_empty(), "{seen:?}: the slow one would be skipped");
+    slow.commit().await.unwrap();
+    let (seen, cursor) = titles(cursor).await;
+    assert_eq!(seen, ["slow", "quick"]);
+    // And the other way round.
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_DOCUMENT, &[&3_i64, &"slower"])
+        .await
+        .unwrap();
+    let (seen, cursor) = titles(cursor).await;
+    assert!(seen.is_empty(), "{seen:?}");
+    slow.commit().await.unwrap();
+    assert_eq!(titles(cursor).await.0, ["slower"]);
+}

@@ -336,11 +336,11 @@ async fn write_document(
     let duplicate_of: Option<Vec<u8>> = twin.first().map(|row| row.get(0));
     connection
         .execute(
-            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body, change_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, pg_current_xact_id()::text::BIGINT)
              ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
                 title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
-                fetched_at = excluded.fetched_at, body = excluded.body",
+                fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id",
             &[
                 &host,
                 &url,

@@ -231,10 +231,11 @@ fn write_document(
         .optional()?;
     connection
         .prepare_cached(
-            "INSERT INTO documents VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body, change_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(change_id), 0) + 1 FROM documents))
              ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
                 title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
-                fetched_at = excluded.fetched_at, body = excluded.body",
+                fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id",
         )?
         .execute(params![
             host, url, document.key_tail, revision, document.source_id, document.title, document.content_hash, duplicate_of, now, document.body,

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tidings_store::{ClaimRequest, Completion, HostChange, Moment, Outcome, Status};
+use tidings_store::{Claim, ClaimRequest, Completion, HostChange, Moment, Outcome, Status, Ticket};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, WORKER, fetched, id, submission, urgent};
 

@@ -1,0 +1,163 @@
+//! The outbox beyond the first try: replays, second chances, bounds, and the
+//! cursor of those who pull.
+
+use tidings_store::{ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome};
+
+use crate::fixture::{Fixture, MINUTE, SECOND, id, target};
+
+on_both_engines!(
+    what_was_delivered_is_counted_once,
+    a_replay_orders_what_a_sink_had_before,
+    dead_letters_get_another_try_and_a_newer_revision_buries_them,
+    the_outbox_has_a_bound,
+    changes_come_in_order_and_a_changed_document_comes_again,
+    many_documents_are_had_at_once,
+);
+
+fn with_document(url: &str, text: &str) -> Outcome {
+    let hash = vec![text.len() as u8, text.as_bytes()[0]];
+    Outcome::Fetched {
+        etag: None,
+        last_modified: None,
+        content_hash: Some(hash.clone()),
+        document: Some(Box::new(NewDocument {
+            key: target(url).key,
+            source_id: 0,
+            title: text.to_owned(),
+            content_hash: Some(hash),
+            body: format!("{{\"title\":\"{text}\"}}"),
+        })),
+        again_in: Some(MINUTE),
+    }
+}
+
+async fn fetch(t: &Fixture, url: &str, text: &str) {
+    t.submit(&[url]).await;
+    t.pass(MINUTE);
+    let claim = t.claim_one().await;
+    assert!(t.complete(&claim, with_document(url, text)).await);
+}
+
+async fn claim(t: &Fixture) -> Vec<Delivery> {
+    t.store.claim_deliveries("s", 100, MINUTE).await.unwrap()
+}
+
+async fn settle(t: &Fixture, orders: &[Delivery], verdict: &DeliveryVerdict) {
+    let verdicts: Vec<_> = orders
+        .iter()
+        .map(|order| (order.clone(), verdict.clone()))
+        .collect();
+    t.store.settle_deliveries("s", &verdicts).await.unwrap();
+}
+
+async fn state(t: &Fixture) -> (i64, i64, i64) {
+    let state = t.store.outbox().await.unwrap().remove(0);
+    (state.delivered, state.waiting, state.dead)
+}
+
+fn refused() -> DeliveryVerdict {
+    DeliveryVerdict::Dead {
+        reason: "mapping".to_owned(),
+    }
+}
+
+async fn what_was_delivered_is_counted_once(t: Fixture) {
+    t.store.put_sink("s", true, false).await.unwrap();
+    fetch(&t, "https://a.example/1", "one").await;
+    fetch(&t, "https://a.example/2", "twice").await;
+    assert!(t.store.next_delivery_due("s").await.unwrap().is_some());
+    let orders = claim(&t).await;
+    settle(&t, &orders, &DeliveryVerdict::Accepted).await;
+    settle(&t, &orders, &DeliveryVerdict::Accepted).await;
+    assert_eq!(state(&t).await, (2, 0, 0));
+    assert_eq!(t.store.next_delivery_due("s").await.unwrap(), None);
+}
+
+async fn a_replay_orders_what_a_sink_had_before(t: Fixture) {
+    fetch(&t, "https://a.example/1", "one").await;
+    t.store.put_sink("s", true, false).await.unwrap();
+    t.pass(SECOND);
+    let since = t.store.now().await.unwrap();
+    fetch(&t, "https://a.example/2", "twice").await;
+    assert_eq!(state(&t).await, (0, 1, 0));
+    // A sink that came late gets what it missed.
+    assert_eq!(t.store.replay("s", None).await.unwrap(), 1);
+    assert_eq!(state(&t).await, (0, 2, 0));
+    settle(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    assert_eq!(t.store.replay("s", Some(since)).await.unwrap(), 1);
+    assert_eq!(t.store.replay("nobody", None).await.unwrap(), 0);
+    assert_eq!(state(&t).await, (2, 1, 0));
+}
+
+async fn dead_letters_get_another_try_and_a_newer_revision_buries_them(t: Fixture) {
+    t.store.put_sink("s", true, false).await.unwrap();
+    fetch(&t, "https://a.example/1", "one").await;
+    settle(&t, &claim(&t).await, &refused()).await;
+    assert_eq!(state(&t).await, (0, 0, 1));
+    assert_eq!(t.store.retry_dead("s").await.unwrap(), 1);
+    assert_eq!(state(&t).await, (0, 1, 0));
+    settle(&t, &claim(&t).await, &refused()).await;
+    fetch(&t, "https://a.example/1", "other").await;
+    settle(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    assert_eq!(state(&t).await, (1, 0, 0));
+}
+
+async fn the_outbox_has_a_bound(t: Fixture) {
+    t.store.put_sink("s", true, false).await.unwrap();
+    for n in 1..4 {
+        fetch(&t, &format!("https://a.example/{n}"), &"x".repeat(n)).await;
+    }
+    assert!(t.store.outbox_exceeds(2).await.unwrap());
+    assert!(!t.store.outbox_exceeds(3).await.unwrap());
+    // What nobody delivers holds nobody up.
+    t.store.put_sink("s", false, false).await.unwrap();
+    assert!(!t.store.outbox_exceeds(2).await.unwrap());
+}
+
+async fn changes_come_in_order_and_a_changed_document_comes_again(t: Fixture) {
+    let urls = [
+        "https://b.example/1",
+        "https://a.example/2",
+        "https://c.example/3",
+    ];
+    for (n, url) in urls.iter().enumerate() {
+        fetch(&t, url, &"x".repeat(n + 1)).await;
+    }
+    let first = t.store.document_changes(None, 2).await.unwrap();
+    let title =
+        |(_, document): &(ChangeCursor, tidings_store::StoredDocument)| document.title.clone();
+    assert_eq!(first.iter().map(title).collect::<Vec<_>>(), ["x", "xx"]);
+    let cursor: ChangeCursor = first[1].0.to_string().parse().unwrap();
+    fetch(&t, urls[1], "changed").await;
+    let rest = t.store.document_changes(Some(cursor), 10).await.unwrap();
+    assert_eq!(
+        rest.iter().map(title).collect::<Vec<_>>(),
+        ["xxx", "changed"]
+    );
+    let end = rest[1].0;
+    assert!(
+        t.store
+            .document_changes(Some(end), 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!("7-zz".parse::<ChangeCursor>().is_err());
+}
+
+async fn many_documents_are_had_at_once(t: Fixture) {
+    let urls: Vec<String> = (0..5).map(|n| format!("https://h{n}.example/")).collect();
+    for (n, url) in urls.iter().enumerate() {
+        fetch(&t, url, &"x".repeat(n + 1)).await;
+    }
+    let ids: Vec<_> = urls
+        .iter()
+        .map(|url| id(url))
+        .chain([id("https://none.example/")])
+        .collect();
+    // More than are asked for in one statement.
+    let ids = ids.repeat(50);
+    assert!(t.store.documents(&ids).await.unwrap().len() >= 5);
+    assert_eq!(t.store.documents(&ids[..6]).await.unwrap().len(), 5);
+    assert!(t.store.documents(&[]).await.unwrap().is_empty());
+}
