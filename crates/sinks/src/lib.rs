@@ -1,0 +1,18 @@
+//! Where documents go: search indexes, recommenders, streams and files.
+//!
+//! A [`Sink`] takes a batch and gives a [`Verdict`] on each document. It never
+//! waits, retries or remembers what it has not delivered: that is the outbox's.
+//! All HTTP goes through `tidings_net::Client`; time comes in as an argument.
+
+mod config;
+mod elasticsearch;
+mod endpoint;
+mod pages;
+mod secret;
+mod sink;
+mod text;
+
+pub use config::{BuildError, Context, SinkConfig, build};
+pub use elasticsearch::ElasticsearchConfig;
+pub use pages::{Page, Pages};
+pub use sink::{BatchLimits, Finding, Report, Sink, Verdict};
