@@ -11,6 +11,7 @@ use tidings_net::Client;
 
 use crate::elasticsearch::{Elasticsearch, ElasticsearchConfig};
 use crate::pages::Pages;
+use crate::search::{Search, SearchConfig};
 use crate::sink::Sink;
 
 /// One table of the configuration: `[sinks.NAME]`.
@@ -20,6 +21,7 @@ use crate::sink::Sink;
 pub enum SinkConfig {
     #[serde(alias = "opensearch")]
     Elasticsearch(ElasticsearchConfig),
+    Search(SearchConfig),
 }
 
 /// What sinks are built with.
@@ -69,6 +71,7 @@ pub fn build(
         SinkConfig::Elasticsearch(config) => {
             Elasticsearch::new(name, config, context).map(|sink| Box::new(sink) as _)
         }
+        SinkConfig::Search(config) => Ok(Box::new(Search::new(name, config, context))),
     };
     built.map_err(|BuildError(why)| BuildError(format!("sink {name:?}: {why}")))
 }

@@ -8,6 +8,7 @@ mod config;
 mod elasticsearch;
 mod endpoint;
 mod pages;
+mod search;
 mod secret;
 mod sink;
 mod text;
@@ -15,4 +16,7 @@ mod text;
 pub use config::{BuildError, Context, SinkConfig, build};
 pub use elasticsearch::ElasticsearchConfig;
 pub use pages::{Page, Pages};
+pub use search::{
+    Hit, SearchConfig, SearchError, SearchIndex, SearchQuery, SearchResults, Snippet, rebuild,
+};
 pub use sink::{BatchLimits, Finding, Report, Sink, Verdict};

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod child;
 mod elasticsearch;
+mod search;
 
 use std::path::Path;
 
