@@ -10,9 +10,11 @@ use thiserror::Error;
 use tidings_net::Client;
 
 use crate::elasticsearch::{Elasticsearch, ElasticsearchConfig};
+use crate::jsonl::{Jsonl, JsonlConfig};
 use crate::pages::Pages;
 use crate::search::{Search, SearchConfig};
 use crate::sink::Sink;
+use crate::warc::{Warc, WarcConfig};
 
 /// One table of the configuration: `[sinks.NAME]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,6 +24,8 @@ pub enum SinkConfig {
     #[serde(alias = "opensearch")]
     Elasticsearch(ElasticsearchConfig),
     Search(SearchConfig),
+    Jsonl(JsonlConfig),
+    Warc(WarcConfig),
 }
 
 /// What sinks are built with.
@@ -72,6 +76,8 @@ pub fn build(
             Elasticsearch::new(name, config, context).map(|sink| Box::new(sink) as _)
         }
         SinkConfig::Search(config) => Ok(Box::new(Search::new(name, config, context))),
+        SinkConfig::Jsonl(config) => Ok(Box::new(Jsonl::new(name, config, context))),
+        SinkConfig::Warc(config) => Ok(Box::new(Warc::new(name, config, context))),
     };
     built.map_err(|BuildError(why)| BuildError(format!("sink {name:?}: {why}")))
 }

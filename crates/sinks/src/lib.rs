@@ -7,16 +7,22 @@
 mod config;
 mod elasticsearch;
 mod endpoint;
+mod files;
+mod hex;
+mod jsonl;
 mod pages;
 mod search;
 mod secret;
 mod sink;
 mod text;
+mod warc;
 
 pub use config::{BuildError, Context, SinkConfig, build};
 pub use elasticsearch::ElasticsearchConfig;
+pub use jsonl::JsonlConfig;
 pub use pages::{Page, Pages};
 pub use search::{
     Hit, SearchConfig, SearchError, SearchIndex, SearchQuery, SearchResults, Snippet, rebuild,
 };
 pub use sink::{BatchLimits, Finding, Report, Sink, Verdict};
+pub use warc::WarcConfig;

@@ -17,7 +17,7 @@ use tidings_sim::FakeElasticsearch;
 use tidings_sinks::{Page, Pages, Verdict};
 use tidings_url::FetchUrl;
 
-use super::{
+use crate::fixture::{
     client, context, deliver, document, documents, error_of, is_dead, is_retry, now, sink, title,
     try_sink, until_done,
 };

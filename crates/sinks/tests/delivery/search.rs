@@ -1,16 +1,14 @@
-//! Embedded search: what is found and how, revisions, rebuilding, and a writer
-//! that is killed in the middle.
+//! Embedded search: what is found and how, revisions, one writer and
+//! many readers, rebuilding.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use tidings_document::Document;
 use tidings_sinks::{Hit, SearchError, SearchIndex, SearchQuery, Sink, Verdict, rebuild};
 
-use super::child::Child;
-use super::{context, deliver, document, documents, now, title, try_sink};
+use crate::fixture::{context, deliver, document, documents, error_of, now, title, try_sink};
 
 fn open(folder: &Path) -> Box<dyn Sink> {
     try_sink("kind = \"search\"", &context(folder)).unwrap()
@@ -200,7 +198,7 @@ async fn one_process_writes_and_readers_see_each_commit() {
     let second = open(folder.path());
     let verdict = &deliver(&*second, &documents(3..4)).await[0];
     assert!(
-        super::error_of(verdict).contains("another process writes"),
+        error_of(verdict).contains("another process writes"),
         "{verdict:?}"
     );
     assert_eq!(reader.count().unwrap(), 3);
@@ -238,51 +236,6 @@ async fn rebuilding_replaces_all_and_a_reader_follows() {
         2,
         "one generation and the lock"
     );
-}
-
-/// Writes until it is killed; says what was accepted.
-#[tokio::test]
-async fn writing_process() {
-    let Some((folder, mut said)) = super::child::me("search") else {
-        return;
-    };
-    let sink = open(&folder);
-    for n in 0.. {
-        let batch: Vec<_> = (n * 20..n * 20 + 20).map(|n| document(n, 1)).collect();
-        if deliver(&*sink, &batch)
-            .await
-            .iter()
-            .all(|it| *it == Verdict::Accepted)
-        {
-            super::child::say(&mut said, (n + 1) * 20);
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_killed_writer_loses_nothing_that_was_accepted() {
-    let folder = tempfile::tempdir().unwrap();
-    for life in 0..4 {
-        let mut child = Child::start("search::writing_process", "search", folder.path());
-        child.wait_until_it_said(20);
-        let until = Instant::now() + Duration::from_millis(40 + 37 * life);
-        while Instant::now() < until {
-            std::thread::yield_now();
-        }
-        let accepted = child.kill() as u64;
-        let reader = index(folder.path());
-        let there = reader.count().unwrap();
-        assert!(
-            there >= accepted,
-            "{accepted} were accepted, {there} are there"
-        );
-        for n in 0..accepted as usize {
-            let hits = reader
-                .search(&SearchQuery::new(format!("id:{n:064x}")))
-                .unwrap();
-            assert_eq!(hits.total, 1, "document {n} once");
-        }
-    }
 }
 
 proptest! {
