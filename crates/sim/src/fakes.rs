@@ -3,7 +3,13 @@
 //! exactly as they are told. Loopback only; nothing lasts.
 
 mod elasticsearch;
+mod firestore;
+mod gorse;
 mod http;
 mod mapping;
+mod webhook;
 
 pub use elasticsearch::{ElasticsearchFault, FakeElasticsearch};
+pub use firestore::{FakeFirestore, FirestoreFault};
+pub use gorse::{FakeGorse, GorseFault};
+pub use webhook::{FakeWebhook, WebhookCall, WebhookFault};

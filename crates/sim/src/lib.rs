@@ -40,7 +40,10 @@ mod world;
 pub use article::{Article, Fate};
 pub use clock::SimClock;
 pub use dns::{DnsAnswer, DnsServer};
-pub use fakes::{ElasticsearchFault, FakeElasticsearch};
+pub use fakes::{
+    ElasticsearchFault, FakeElasticsearch, FakeFirestore, FakeGorse, FakeWebhook, FirestoreFault,
+    GorseFault, WebhookCall, WebhookFault,
+};
 pub use fault::{Fault, FaultRule, Target, When};
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};

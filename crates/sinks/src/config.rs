@@ -10,11 +10,14 @@ use thiserror::Error;
 use tidings_net::Client;
 
 use crate::elasticsearch::{Elasticsearch, ElasticsearchConfig};
+use crate::firestore::{Firestore, FirestoreConfig};
+use crate::gorse::{Gorse, GorseConfig};
 use crate::jsonl::{Jsonl, JsonlConfig};
 use crate::pages::Pages;
 use crate::search::{Search, SearchConfig};
 use crate::sink::Sink;
 use crate::warc::{Warc, WarcConfig};
+use crate::webhook::{Webhook, WebhookConfig};
 
 /// One table of the configuration: `[sinks.NAME]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -26,6 +29,9 @@ pub enum SinkConfig {
     Search(SearchConfig),
     Jsonl(JsonlConfig),
     Warc(WarcConfig),
+    Webhook(WebhookConfig),
+    Gorse(GorseConfig),
+    Firestore(FirestoreConfig),
 }
 
 /// What sinks are built with.
@@ -78,6 +84,15 @@ pub fn build(
         SinkConfig::Search(config) => Ok(Box::new(Search::new(name, config, context))),
         SinkConfig::Jsonl(config) => Ok(Box::new(Jsonl::new(name, config, context))),
         SinkConfig::Warc(config) => Ok(Box::new(Warc::new(name, config, context))),
+        SinkConfig::Webhook(config) => {
+            Webhook::new(name, config, context).map(|sink| Box::new(sink) as _)
+        }
+        SinkConfig::Gorse(config) => {
+            Gorse::new(name, config, context).map(|sink| Box::new(sink) as _)
+        }
+        SinkConfig::Firestore(config) => {
+            Firestore::new(name, config, context).map(|sink| Box::new(sink) as _)
+        }
     };
     built.map_err(|BuildError(why)| BuildError(format!("sink {name:?}: {why}")))
 }

@@ -97,6 +97,12 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    /// Takes this out of every text of the other side.
+    pub(crate) fn hiding(mut self, secret: Secret) -> Self {
+        self.secrets.push(secret);
+        self
+    }
+
     pub(crate) fn base(&self) -> &str {
         &self.base
     }

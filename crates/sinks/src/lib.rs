@@ -8,6 +8,8 @@ mod config;
 mod elasticsearch;
 mod endpoint;
 mod files;
+mod firestore;
+mod gorse;
 mod hex;
 mod jsonl;
 mod pages;
@@ -16,9 +18,12 @@ mod secret;
 mod sink;
 mod text;
 mod warc;
+mod webhook;
 
 pub use config::{BuildError, Context, SinkConfig, build};
 pub use elasticsearch::ElasticsearchConfig;
+pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, SourceError};
+pub use gorse::GorseConfig;
 pub use jsonl::JsonlConfig;
 pub use pages::{Page, Pages};
 pub use search::{
@@ -26,3 +31,4 @@ pub use search::{
 };
 pub use sink::{BatchLimits, Finding, Report, Sink, Verdict};
 pub use warc::WarcConfig;
+pub use webhook::{WebhookConfig, signature};

@@ -50,6 +50,8 @@ pub(crate) enum Reply {
     Lost,
     /// The connection stays open without a word.
     Silence,
+    /// 200, and a body that only ends when the client has had enough.
+    Endless,
 }
 
 impl Reply {
@@ -138,6 +140,14 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>) {
                 }
             }
             Reply::Lost => return,
+            Reply::Endless => {
+                let head = "HTTP/1.1 200 Said\r\nContent-Type: text/plain\r\nContent-Length: 10000000000\r\n\r\n";
+                let mut sent = stream.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    sent = stream.write_all(&[b'x'; 8192]).await;
+                }
+                return;
+            }
             Reply::Silence => {
                 let mut rest = [0; 64];
                 while matches!(stream.read(&mut rest).await, Ok(1..)) {}

@@ -3,8 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod config;
 mod elasticsearch;
 mod files;
+mod firestore;
 #[path = "../fixture/mod.rs"]
 mod fixture;
+mod gorse;
 mod search;
+mod webhook;
