@@ -26,6 +26,7 @@ mod fakes;
 mod fault;
 mod ledger;
 mod log;
+mod nats;
 mod postgres;
 mod prose;
 mod raw;
@@ -47,6 +48,7 @@ pub use fakes::{
 pub use fault::{Fault, FaultRule, Target, When};
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
+pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database};
 pub use raw::{Act, RawServer};
 pub use render::{FeedDefect, FeedFormat};

@@ -13,6 +13,7 @@ use crate::elasticsearch::{Elasticsearch, ElasticsearchConfig};
 use crate::firestore::{Firestore, FirestoreConfig};
 use crate::gorse::{Gorse, GorseConfig};
 use crate::jsonl::{Jsonl, JsonlConfig};
+use crate::nats::{Nats, NatsConfig};
 use crate::pages::Pages;
 use crate::search::{Search, SearchConfig};
 use crate::sink::Sink;
@@ -32,6 +33,7 @@ pub enum SinkConfig {
     Webhook(WebhookConfig),
     Gorse(GorseConfig),
     Firestore(FirestoreConfig),
+    Nats(NatsConfig),
 }
 
 /// What sinks are built with.
@@ -92,6 +94,9 @@ pub fn build(
         }
         SinkConfig::Firestore(config) => {
             Firestore::new(name, config, context).map(|sink| Box::new(sink) as _)
+        }
+        SinkConfig::Nats(config) => {
+            Nats::new(name, config, context).map(|sink| Box::new(sink) as _)
         }
     };
     built.map_err(|BuildError(why)| BuildError(format!("sink {name:?}: {why}")))

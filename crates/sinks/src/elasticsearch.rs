@@ -94,7 +94,12 @@ pub(crate) struct Elasticsearch {
 
 impl fmt::Debug for Elasticsearch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Elasticsearch {} at {}", self.name, self.endpoint.base())
+        write!(
+            f,
+            "Elasticsearch {} at {}",
+            self.name,
+            self.endpoint.server()
+        )
     }
 }
 
@@ -394,7 +399,7 @@ impl Elasticsearch {
             Some(number) => Ok(format!("{} {number}", kind.unwrap_or("elasticsearch"))),
             None => Err(format!(
                 "{} is no Elasticsearch or OpenSearch: {}",
-                self.endpoint.base(),
+                self.endpoint.server(),
                 self.endpoint.excerpt(&response)
             )),
         }

@@ -20,8 +20,7 @@ const EXCERPT_CHARS: usize = 300;
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     client: Client,
-    /// Without a slash at its end.
-    base: String,
+    url: FetchUrl,
     headers: Vec<(HeaderName, HeaderValue)>,
     secrets: Vec<Secret>,
     pub(crate) time_limit: Duration,
@@ -58,7 +57,7 @@ impl Endpoint {
         }
         Ok(Self {
             client: client.clone(),
-            base: parsed.as_str().trim_end_matches('/').to_owned(),
+            url: parsed,
             headers: Vec::new(),
             secrets: Vec::new(),
             time_limit: Duration::from_secs(30),
@@ -103,10 +102,22 @@ impl Endpoint {
         self
     }
 
-    pub(crate) fn base(&self) -> &str {
-        &self.base
+    /// The server. What follows in an address may be a secret, too.
+    pub(crate) fn server(&self) -> &str {
+        &self.url.as_url()[..url::Position::BeforePath]
     }
 
+    fn address(&self, path: &str) -> Result<FetchUrl, Failure> {
+        if path.is_empty() {
+            return Ok(self.url.clone());
+        }
+        let base = self.url.as_str().trim_end_matches('/');
+        FetchUrl::parse(&format!("{base}{path}")).map_err(|error| Failure::Protocol {
+            why: error.to_string(),
+        })
+    }
+
+    /// Asks under this path below the address; the address itself without one.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -114,11 +125,7 @@ impl Endpoint {
         body: Option<Body>,
         extra: &[(HeaderName, HeaderValue)],
     ) -> Result<Response, Failure> {
-        let url = FetchUrl::parse(&format!("{}{path}", self.base)).map_err(|error| {
-            Failure::BadRedirect {
-                why: error.to_string(),
-            }
-        })?;
+        let url = self.address(path)?;
         let mut request = Request::get(url, Purpose::Api);
         request.method = method;
         request.time_limit = Some(self.time_limit);
@@ -184,8 +191,8 @@ impl Endpoint {
         };
         let excerpt = self.excerpt(response);
         match excerpt.as_str() {
-            "" => format!("{} answered {status}{hint}", self.base),
-            _ => format!("{} answered {status}: {excerpt}{hint}", self.base),
+            "" => format!("{} answered {status}{hint}", self.server()),
+            _ => format!("{} answered {status}: {excerpt}{hint}", self.server()),
         }
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct Gorse {
 
 impl fmt::Debug for Gorse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Gorse {} at {}", self.name, self.endpoint.base())
+        write!(f, "Gorse {} at {}", self.name, self.endpoint.server())
     }
 }
 

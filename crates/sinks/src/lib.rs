@@ -12,6 +12,7 @@ mod firestore;
 mod gorse;
 mod hex;
 mod jsonl;
+mod nats;
 mod pages;
 mod search;
 mod secret;
@@ -25,6 +26,7 @@ pub use elasticsearch::ElasticsearchConfig;
 pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, SourceError};
 pub use gorse::GorseConfig;
 pub use jsonl::JsonlConfig;
+pub use nats::NatsConfig;
 pub use pages::{Page, Pages};
 pub use search::{
     Hit, SearchConfig, SearchError, SearchIndex, SearchQuery, SearchResults, Snippet, rebuild,

@@ -52,7 +52,7 @@ pub(crate) struct Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Webhook {} at {}", self.name, self.endpoint.base())
+        write!(f, "Webhook {} at {}", self.name, self.endpoint.server())
     }
 }
 

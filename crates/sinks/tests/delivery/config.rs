@@ -21,6 +21,7 @@ fn every_kind_can_be_written_and_unknown_keys_are_named() {
         ),
         ("gorse", "url = \"http://127.0.0.1:8087\""),
         ("firestore", ""),
+        ("nats", "url = \"nats://127.0.0.1\""),
     ];
     for (kind, settings) in rows {
         let toml = format!("kind = \"{kind}\"\n{settings}");

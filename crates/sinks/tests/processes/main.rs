@@ -8,4 +8,5 @@ mod child;
 mod files;
 #[path = "../fixture/mod.rs"]
 mod fixture;
+mod nats;
 mod search;
