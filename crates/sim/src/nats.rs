@@ -21,7 +21,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct NatsServer {
     folder: PathBuf,
-    options: Vec<&'static str>,
+    options: Vec<String>,
     watchdog: Option<Child>,
     port: u16,
 }
@@ -29,14 +29,14 @@ pub struct NatsServer {
 impl NatsServer {
     /// Starts one, with further options of `nats-server`. An error of the kind
     /// `NotFound` says how to install it.
-    pub fn start(options: &[&'static str]) -> io::Result<Self> {
+    pub fn start(options: &[&str]) -> io::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("tidings-nats-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let mut server = Self {
             folder,
-            options: options.to_vec(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
             watchdog: None,
             port: 0,
         };

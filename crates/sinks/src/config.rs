@@ -36,13 +36,16 @@ pub enum SinkConfig {
     Nats(NatsConfig),
 }
 
+/// Gives the value of a variable, if it is set.
+pub type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// What sinks are built with.
 pub struct Context {
     pub client: Client,
     /// Where relative paths start.
     pub folder: PathBuf,
     /// Looks up environment variables.
-    pub environment: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub environment: Box<Environment>,
     /// Where pages are kept, if they are.
     pub pages: Option<Arc<dyn Pages>>,
 }

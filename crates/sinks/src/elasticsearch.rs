@@ -216,7 +216,8 @@ impl Elasticsearch {
         verdicts: &mut [Verdict],
         now: Timestamp,
     ) -> Result<(), Verdict> {
-        let mut waiting = VecDeque::from([0..parts.len()]);
+        let mut waiting: VecDeque<Range<usize>> = VecDeque::new();
+        waiting.push_back(0..parts.len());
         while let Some(run) = waiting.pop_front() {
             if run.is_empty() {
                 continue;
@@ -288,7 +289,11 @@ impl Elasticsearch {
             .await
         {
             Ok(response) => response,
-            Err(failure) => return Sent::Refused(no_reply(&failure)),
+            Err(failure) => {
+                // Some servers hang up instead of saying 413.
+                self.pace.overrun();
+                return Sent::Refused(no_reply(&failure));
+            }
         };
         match response.status {
             200 => match bulk::outcomes(&response.body, parts.len()) {

@@ -150,6 +150,10 @@ impl Firestore {
             && let Some(account) = &self.account
         {
             account.forget().await;
+            // Without the server's words, which may repeat the token.
+            return Err(Verdict::retry(
+                "Firestore answered 401 to our token; the next attempt gets another one",
+            ));
         }
         Ok(response)
     }

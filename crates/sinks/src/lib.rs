@@ -21,7 +21,7 @@ mod text;
 mod warc;
 mod webhook;
 
-pub use config::{BuildError, Context, SinkConfig, build};
+pub use config::{BuildError, Context, Environment, SinkConfig, build};
 pub use elasticsearch::ElasticsearchConfig;
 pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, SourceError};
 pub use gorse::GorseConfig;

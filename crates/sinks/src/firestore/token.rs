@@ -94,9 +94,10 @@ impl ServiceAccount {
     }
 
     async fn fetch(&self, now: Timestamp) -> Result<(Secret, i64), String> {
+        let assertion = Secret::from(self.assertion(now)?);
         let form = format!(
             "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion={}",
-            self.assertion(now)?
+            assertion.expose()
         );
         let body = Body {
             content_type: "application/x-www-form-urlencoded",
@@ -106,7 +107,8 @@ impl ServiceAccount {
         let sent = self.endpoint.send(Method::POST, "", Some(body), &[]).await;
         let response = sent.map_err(|failure| format!("no token: {failure}"))?;
         if !response.is_success() {
-            return Err(format!("no token: {}", self.endpoint.refusal(&response)));
+            let why = self.endpoint.refusal(&response);
+            return Err(format!("no token: {}", assertion.hide_in(&why)));
         }
         let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let token = said["access_token"]

@@ -17,6 +17,8 @@ use crate::hex::hex;
 
 /// The longest line: an INFO that lists a large cluster.
 const LONGEST_LINE: u64 = 1024 * 1024;
+/// For a server that doesn't say what it takes.
+const USUAL_PAYLOAD: usize = 1024 * 1024;
 /// Replies to us are small.
 const LONGEST_REPLY: usize = 1024 * 1024;
 
@@ -93,6 +95,13 @@ impl Connection {
             .strip_prefix(b"INFO ")
             .ok_or_else(|| broken("it does not speak NATS"))?;
         let server: Server = serde_json::from_slice(info).map_err(io::Error::other)?;
+        let server = Server {
+            max_payload: match server.max_payload {
+                0 => USUAL_PAYLOAD,
+                most => most,
+            },
+            ..server
+        };
         if !server.headers {
             return Err(broken("a server older than 2.2 knows no headers"));
         }

@@ -14,8 +14,9 @@ use super::folder::{self, WriteLock};
 use super::schema::{Entry, Fields, schema};
 use crate::text;
 
-/// One thread gives one segment for each commit; two would give two half ones.
-const THREADS: usize = 1;
+/// Two are 1.4 times as fast as one; each gives a segment for each commit, and
+/// more segments make searching slower.
+const MOST_THREADS: usize = 2;
 const MEMORY: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Writer {
@@ -105,7 +106,8 @@ impl Writer {
 }
 
 fn writer_of(index: &Index) -> Result<IndexWriter, SearchError> {
-    Ok(index.writer_with_num_threads(THREADS, MEMORY)?)
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(index.writer_with_num_threads(cores.min(MOST_THREADS), MEMORY)?)
 }
 
 pub(crate) fn reader_of(index: &Index) -> Result<IndexReader, SearchError> {

@@ -10,17 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use tidings_document::Document;
+use tidings_net::read_authorities;
 use tidings_sim::NatsServer;
 use tidings_sinks::{Sink, Verdict};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
 use crate::fixture::{
-    deliver, document, documents, error_of, is_dead, is_retry, now, sink, until_done,
+    client_trusting, context, deliver, document, documents, error_of, is_dead, is_retry, now, sink,
+    try_sink, until_done,
 };
 
 /// None where there is no server to be had; in CI there must be one.
-fn server(options: &[&'static str]) -> Option<NatsServer> {
+fn server(options: &[&str]) -> Option<NatsServer> {
     match NatsServer::start(options) {
         Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("CI").is_none() => {
             let note = format!("skipped: {error}\n");
@@ -265,5 +267,59 @@ async fn servers_without_jetstream_and_servers_of_something_else_are_named() {
     assert!(
         is_retry(nobody) && error_of(nobody).contains("no connection"),
         "{nobody:?}"
+    );
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let body = base64::engine::general_purpose::STANDARD.encode(der);
+    let lines: Vec<_> = body
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    let body = lines.join("\n");
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_spoken_with_servers_that_can_be_trusted() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (cert_path, key_path) = (
+        folder.path().join("cert.pem"),
+        folder.path().join("key.pem"),
+    );
+    std::fs::write(&cert_path, pem("CERTIFICATE", certificate.der())).unwrap();
+    std::fs::write(&key_path, pem("PRIVATE KEY", &key.serialize_der())).unwrap();
+    let options = [
+        "--tls",
+        "--tlscert",
+        cert_path.to_str().unwrap(),
+        "--tlskey",
+        key_path.to_str().unwrap(),
+    ];
+    let Some(server) = server(&options) else {
+        return;
+    };
+    let toml = config(server.port()).replace("nats://", "tls://");
+    let stranger = &deliver(&*sink(&toml), &documents(0..1)).await[0];
+    assert!(
+        error_of(stranger).contains("no secure connection"),
+        "{stranger:?}"
+    );
+    let mut trusting = context(folder.path());
+    trusting.client = client_trusting(read_authorities(&cert_path).unwrap());
+    let sink = try_sink(&toml, &trusting).unwrap();
+    assert_eq!(
+        deliver(&*sink, &documents(0..3)).await,
+        vec![Verdict::Accepted; 3]
+    );
+    assert!(
+        sink.check(now())
+            .await
+            .to_string()
+            .contains("holds 3 messages")
     );
 }
