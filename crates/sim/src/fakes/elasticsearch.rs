@@ -44,7 +44,10 @@ struct State {
     aliases: BTreeMap<String, String>,
     templates: BTreeMap<String, Value>,
     faults: VecDeque<ElasticsearchFault>,
+    /// As older servers say it: 403.
     is_read_only: bool,
+    /// As newer servers say it: 429.
+    is_flooded: bool,
     is_down: bool,
     max_bytes: Option<usize>,
     authorization: Option<String>,
@@ -119,14 +122,6 @@ impl FakeElasticsearch {
     pub fn paths(&self) -> BTreeSet<String> {
         lock(&self.state).paths.clone()
     }
-
-    /// Forgets all indices, as after a restore that failed.
-    pub fn lose_everything(&self) {
-        let mut state = lock(&self.state);
-        state.indices.clear();
-        state.aliases.clear();
-        state.templates.clear();
-    }
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
@@ -175,6 +170,10 @@ impl State {
                 }
                 None => refused(400, "parse_exception", "not JSON"),
             },
+            ("DELETE", ["_index_template", name]) => match self.templates.remove(*name) {
+                Some(_) => acknowledged(),
+                None => refused(404, "index_template_missing_exception", "no such template"),
+            },
             ("GET", ["_alias", name]) => match self.aliases.get(*name) {
                 Some(index) => Reply::json(200, &json!({ index: { "aliases": { *name: {} } } })),
                 None => refused(404, "aliases_not_found_exception", "alias missing"),
@@ -197,6 +196,11 @@ impl State {
             return refused(404, "index_not_found_exception", "no such index");
         };
         match (method, rest) {
+            ("PUT", ["_settings"]) => {
+                let settings = call.json().unwrap_or_default();
+                self.is_flooded = settings["index.blocks.read_only_allow_delete"] == true;
+                acknowledged()
+            }
             ("GET", ["_mapping"]) => {
                 Reply::json(200, &json!({ concrete: { "mappings": index.mappings } }))
             }
@@ -326,6 +330,10 @@ impl State {
         ) else {
             return item_error(400, "illegal_argument_exception", "no index, id or version");
         };
+        if self.is_flooded {
+            let reason = "index [x] blocked by: [TOO_MANY_REQUESTS/12/disk usage exceeded flood-stage watermark, index has read-only-allow-delete block];";
+            return item_error(429, "cluster_block_exception", reason);
+        }
         if self.is_read_only {
             let reason =
                 "index [x] blocked by: [FORBIDDEN/12/index read-only / allow delete (api)];";

@@ -142,6 +142,8 @@ fn judge(status: u16, error: &ItemError) -> Outcome {
         200..=299 => Outcome::Done,
         // What is there is as new, or newer.
         409 if error.r#type == "version_conflict_engine_exception" => Outcome::Done,
+        // A full disk, as newer servers say it: smaller batches don't help.
+        429 if error.r#type == "cluster_block_exception" => Outcome::Later(why),
         429 => Outcome::Overrun(why),
         404 => Outcome::NoIndex(why),
         400 if is_about_the_document(error) => Outcome::Never(why),
@@ -191,7 +193,7 @@ mod tests {
             (409, "version_conflict_engine_exception", "", done),
             (409, "something_else", "", later),
             (429, "es_rejected_execution_exception", "", overrun),
-            (429, "cluster_block_exception", "flood stage", overrun),
+            (429, "cluster_block_exception", "flood stage", later),
             (403, "cluster_block_exception", "read-only", later),
             (403, "security_exception", "", later),
             (404, "index_not_found_exception", "", no_index),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidings_document::Document;
-use tidings_net::http::Method;
+use tidings_net::http::{HeaderValue, Method, header};
 use tidings_net::{Purpose, Redirects, Request};
 use tidings_sim::ElasticsearchFault as Fault;
 use tidings_sim::FakeElasticsearch;
@@ -68,9 +68,16 @@ impl Server {
     }
 
     async fn ask(&self, method: Method, path: &str) -> Value {
+        self.tell(method, path, "").await
+    }
+
+    async fn tell(&self, method: Method, path: &str, body: &'static str) -> Value {
         let url = format!("{}/{path}", self.url.trim_end_matches('/'));
         let mut request = Request::get(FetchUrl::parse(&url).unwrap(), Purpose::Api);
         request.method = method;
+        request.body = body.into();
+        let json = HeaderValue::from_static("application/json");
+        request.headers.push((header::CONTENT_TYPE, json));
         let response = client().fetch(request, Redirects::Report).await.unwrap();
         serde_json::from_slice(&response.body).unwrap()
     }
@@ -378,15 +385,39 @@ async fn a_server_that_is_down_or_read_only_is_waited_for() {
 
 #[tokio::test]
 async fn an_index_that_vanished_is_made_again_with_its_mapping() {
-    let fake = fake().await;
-    let sink = sink(&config(&fake.url()));
+    let server = Server::start().await;
+    let sink = sink(&server.config());
     deliver(&*sink, &documents(0..5)).await;
-    fake.lose_everything();
+    server.clean_up().await;
     assert_eq!(until_done(&*sink, documents(0..5)).await.0, []);
-    assert_eq!(ids(&fake), 5);
+    assert_eq!(server.count().await, 5);
     let mut bad = document(9, 1);
     bad.raw_content = json!({ "meta": 5 }).as_object().unwrap().clone();
     assert!(is_dead(&deliver(&*sink, &[bad]).await[0]));
+    server.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_is_waited_for_with_batches_as_large_as_before() {
+    let server = Server::start().await;
+    let sink = sink(&server.config());
+    deliver(&*sink, &documents(0..1)).await;
+    let settings = format!("{}/_settings", server.index);
+    let block = r#"{"index.blocks.read_only_allow_delete": true}"#;
+    server.tell(Method::PUT, &settings, block).await;
+    let limits = sink.limits();
+    let verdicts = deliver(&*sink, &documents(1..9)).await;
+    assert!(verdicts.iter().all(is_retry), "{verdicts:?}");
+    assert!(
+        error_of(&verdicts[0]).contains("flood-stage"),
+        "{verdicts:?}"
+    );
+    assert_eq!(sink.limits(), limits);
+    let free = r#"{"index.blocks.read_only_allow_delete": null}"#;
+    server.tell(Method::PUT, &settings, free).await;
+    assert_eq!(until_done(&*sink, documents(1..9)).await, (vec![], 1));
+    assert_eq!(server.count().await, 9);
+    server.clean_up().await;
 }
 
 #[tokio::test]
