@@ -22,6 +22,7 @@ use tidings_document::Document;
 use tidings_net::Response;
 use tidings_net::http::Method;
 use tokio::sync::Mutex;
+use tracing::info;
 
 use crate::config::{BuildError, Context, yes};
 use crate::endpoint::{Body, Endpoint, no_reply};
@@ -351,6 +352,11 @@ impl Elasticsearch {
         let template = Body::json(&template::template(&pattern));
         let put = self.ask(Method::PUT, &path, Some(template)).await?;
         if put.is_success() {
+            info!(
+                sink = self.name,
+                template = name,
+                "installed the index template"
+            );
             Ok(())
         } else {
             Err(self.endpoint.refused(&put, now))

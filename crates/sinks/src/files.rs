@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+use tracing::warn;
 
 const UNFINISHED: &str = ".part";
 
@@ -231,6 +232,10 @@ impl Files {
         if whole.held.is_empty() {
             fs::remove_file(&part)?;
             return Ok(None);
+        }
+        let torn = file.metadata()?.len() - whole.bytes;
+        if torn > 0 {
+            warn!(file = %part.display(), bytes = torn, "cut off what was half written");
         }
         file.set_len(whole.bytes)?;
         file.seek(SeekFrom::End(0))?;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -110,6 +111,29 @@ async fn the_newest_revision_wins_and_the_first_moment_stays() {
         [1, 1],
         "what is there is not written again"
     );
+}
+
+/// What was read may be old when it is written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_newest_revision_wins_among_many_at_once() {
+    let fake = Arc::new(fake().await);
+    let mut writers = tokio::task::JoinSet::new();
+    for revision in 1..=12 {
+        let fake = Arc::clone(&fake);
+        writers.spawn(async move {
+            let sink = to(&fake);
+            let batch = (0..5).map(|n| document(n, revision)).collect();
+            assert_eq!(until_done(&*sink, batch).await.0, []);
+        });
+    }
+    while let Some(done) = writers.join_next().await {
+        done.unwrap();
+    }
+    let stored = fake.documents("content");
+    for n in 0..5 {
+        let fields = &stored[&id_of(&document(n, 1))];
+        assert_eq!(fields["title"]["stringValue"], title(n, 12));
+    }
 }
 
 #[tokio::test]
