@@ -31,6 +31,8 @@ pub enum FirestoreFault {
     RequestLost,
     /// 200 and a body that is no reply.
     Garbage,
+    /// Somebody else has just written this revision of every document.
+    Overtaken(i64),
 }
 
 #[derive(Debug, Default)]
@@ -234,6 +236,9 @@ impl State {
         if names.len() != writes.len() {
             return refused(400, "INVALID_ARGUMENT", "a document is written twice");
         }
+        if let Some(FirestoreFault::Overtaken(revision)) = &fault {
+            self.overtake(&writes, *revision);
+        }
         let mut status = Vec::new();
         for (at, write) in writes.iter().enumerate() {
             status.push(match &fault {
@@ -248,6 +253,17 @@ impl State {
         }
         let results = vec![json!({}); status.len()];
         Reply::json(200, &json!({ "writeResults": results, "status": status }))
+    }
+
+    fn overtake(&mut self, writes: &[Value], revision: i64) {
+        for write in writes {
+            let mut theirs = write.clone();
+            theirs["update"]["fields"]["revision"] =
+                json!({ "integerValue": revision.to_string() });
+            theirs["update"]["fields"]["title"] = json!({ "stringValue": "theirs" });
+            theirs["currentDocument"] = Value::Null;
+            self.write(&theirs);
+        }
     }
 
     fn write(&mut self, write: &Value) -> Value {

@@ -137,6 +137,28 @@ async fn the_newest_revision_wins_among_many_at_once() {
 }
 
 #[tokio::test]
+async fn a_write_that_was_overtaken_is_not_made() {
+    for there_before in [false, true] {
+        let fake = fake().await;
+        let sink = to(&fake);
+        if there_before {
+            deliver(&*sink, &[document(1, 1)]).await;
+        }
+        fake.fail_next([Fault::Overtaken(3)]);
+        let verdicts = deliver(&*sink, &[document(1, 2)]).await;
+        assert!(is_retry(&verdicts[0]), "{verdicts:?}");
+        assert_eq!(until_done(&*sink, vec![document(1, 2)]).await, (vec![], 1));
+        let title_there = |fake: &FakeFirestore| {
+            let stored = fake.documents("content");
+            stored[&id_of(&document(1, 1))]["title"]["stringValue"].clone()
+        };
+        assert_eq!(title_there(&fake), "theirs");
+        deliver(&*sink, &[document(1, 4)]).await;
+        assert_eq!(title_there(&fake), title(1, 4));
+    }
+}
+
+#[tokio::test]
 async fn one_request_never_writes_a_document_twice() {
     let fake = fake().await;
     // Two revisions, and another address that gives the same legacy id.

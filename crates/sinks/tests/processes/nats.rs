@@ -216,6 +216,36 @@ async fn documents_that_are_too_large_are_buried_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_stream_refuses_is_not_accepted() {
+    let Some(server) = server(&[]) else { return };
+    let stream = |limits: Value| {
+        let mut config =
+            json!({ "name": "TIDINGS", "subjects": ["tidings.documents.>"], "discard": "new" });
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(limits.as_object().unwrap().clone());
+        ask(server.port(), "$JS.API.STREAM.DELETE.TIDINGS", &json!({}));
+        let made = ask(server.port(), "$JS.API.STREAM.CREATE.TIDINGS", &config);
+        assert!(made["error"].is_null(), "{made}");
+    };
+    let sink = sink(&config(server.port()));
+    // It is full: somebody may make room.
+    stream(json!({ "max_msgs": 3 }));
+    let verdicts = deliver(&*sink, &documents(0..5)).await;
+    assert_eq!(verdicts[..3], vec![Verdict::Accepted; 3]);
+    assert!(verdicts[3..].iter().all(is_retry), "{verdicts:?}");
+    assert_eq!(count(server.port()), 3);
+    // A message that it never takes.
+    stream(json!({ "max_msg_size": 3000 }));
+    let mut batch = documents(0..3);
+    batch[1].body_text = "x".repeat(5000);
+    let verdicts = deliver(&*sink, &batch).await;
+    assert!(is_dead(&verdicts[1]), "{verdicts:?}");
+    assert_eq!([&verdicts[0], &verdicts[2]], [&Verdict::Accepted; 2]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn passwords_and_tokens_are_used_and_never_shown() {
     let rows = [
         (
