@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use tidings_url::FetchUrl;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::time::Instant as Deadline;
 
 use crate::dial::{DialTimes, Dialer};
@@ -146,21 +148,47 @@ impl Client {
     }
 
     async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
-        let deadline = Deadline::now() + self.limits().total;
+        let deadline = Deadline::now() + request.time_limit.unwrap_or(self.limits().total);
         let (mut connection, mut times) = match self.0.pool.take(&request.url) {
             Some(connection) => (connection, DialTimes::default()),
-            None => self.0.dialer.dial(&request.url).await?,
+            None => self.dial(request).await?,
         };
         let mut answer = self.exchange(&mut connection, request, deadline).await;
         if let Err(NoAnswer {
             was_stale: true, ..
         }) = &answer
         {
-            (connection, times) = self.0.dialer.dial(&request.url).await?;
+            (connection, times) = self.dial(request).await?;
             answer = self.exchange(&mut connection, request, deadline).await;
         }
         let answer = answer.map_err(|none| none.failure)?;
         Ok(self.response(request, connection, answer, times).await)
+    }
+
+    async fn dial(&self, request: &Request) -> Result<(Connection, DialTimes), Failure> {
+        let limit = self.limits().connect;
+        let limit = request.time_limit.map_or(limit, |own| own.min(limit));
+        self.0.dialer.dial(&request.url, limit).await
+    }
+
+    /// A bare connection for a protocol that is not HTTP, past the same guard.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Failure> {
+        self.0
+            .dialer
+            .connect_to(host, port, self.limits().connect)
+            .await
+    }
+
+    /// Goes on in TLS, when both sides have agreed to.
+    pub async fn encrypt(
+        &self,
+        stream: TcpStream,
+        host: &str,
+    ) -> Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static + use<>, Failure> {
+        self.0
+            .dialer
+            .encrypt(stream, host, self.limits().connect)
+            .await
     }
 
     async fn exchange(

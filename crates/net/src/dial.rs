@@ -2,7 +2,7 @@
 //! one of those that were judged. There is no moment at which a name could
 //! point elsewhere than where it was judged to point.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant as Deadline, timeout_at};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
 use crate::egress::Egress;
@@ -41,7 +42,6 @@ pub(crate) struct Dialer {
     names: Names,
     egress: Egress,
     tls: TlsConnector,
-    connect_limit: Duration,
     header_bytes: usize,
 }
 
@@ -51,49 +51,77 @@ impl Dialer {
             names: Names::new(&options.dns)?,
             egress: options.egress.clone(),
             tls: TlsConnector::from(Arc::new(tls_config(options)?)),
-            connect_limit: options.limits.connect,
             header_bytes: options.limits.header_bytes,
         })
     }
 
-    pub(crate) async fn dial(&self, url: &FetchUrl) -> Result<(Connection, DialTimes), Failure> {
-        let deadline = Deadline::now() + self.connect_limit;
+    pub(crate) async fn dial(
+        &self,
+        url: &FetchUrl,
+        limit: Duration,
+    ) -> Result<(Connection, DialTimes), Failure> {
+        let deadline = Deadline::now() + limit;
         let mut times = DialTimes::default();
         let start = Instant::now();
-        let addresses = self.permitted(url).await?;
+        let port = url
+            .as_url()
+            .port_or_known_default()
+            .expect("http and https have a default port");
+        let addresses = self.permitted(url.host(), port).await?;
         times.dns = start.elapsed();
 
         let start = Instant::now();
-        let (stream, peer) = self.connect(&addresses, deadline).await?;
+        let (stream, peer) = self.connect(&addresses, deadline, limit).await?;
         times.connect = start.elapsed();
-        // Requests are one write; waiting for more of it only costs time.
-        let _ = stream.set_nodelay(true);
 
         if url.as_url().scheme() == "http" {
             let sender = self.speak(stream, false).await?;
             return Ok((Connection::new(sender, peer), times));
         }
         let start = Instant::now();
-        let stream = timeout_at(deadline, self.secure(stream, url))
+        let stream = timeout_at(deadline, secure(&self.tls, stream, url.host()))
             .await
-            .map_err(|_| self.too_late())??;
+            .map_err(|_| too_late(limit))??;
         times.tls = start.elapsed();
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let sender = self.speak(stream, is_h2).await?;
         Ok((Connection::new(sender, peer), times))
     }
 
-    /// The addresses of a URL, if every one of them may be dialled. One that may
-    /// not makes the name suspicious, so none is.
-    async fn permitted(&self, url: &FetchUrl) -> Result<Vec<SocketAddr>, Failure> {
-        let port = url
-            .as_url()
-            .port_or_known_default()
-            .expect("http and https have a default port");
-        let ips = match url.as_url().host() {
-            Some(url::Host::Ipv4(ip)) => vec![IpAddr::V4(ip)],
-            Some(url::Host::Ipv6(ip)) => vec![IpAddr::V6(ip)],
-            _ => self.names.addresses(url.host()).await?,
+    pub(crate) async fn connect_to(
+        &self,
+        host: &str,
+        port: u16,
+        limit: Duration,
+    ) -> Result<TcpStream, Failure> {
+        let deadline = Deadline::now() + limit;
+        let addresses = self.permitted(host, port).await?;
+        let (stream, _) = self.connect(&addresses, deadline, limit).await?;
+        Ok(stream)
+    }
+
+    pub(crate) async fn encrypt(
+        &self,
+        stream: TcpStream,
+        host: &str,
+        limit: Duration,
+    ) -> Result<TlsStream<TcpStream>, Failure> {
+        let mut config = ClientConfig::clone(self.tls.config());
+        // What follows is not HTTP.
+        config.alpn_protocols.clear();
+        let tls = TlsConnector::from(Arc::new(config));
+        tokio::time::timeout(limit, secure(&tls, stream, host))
+            .await
+            .map_err(|_| too_late(limit))?
+    }
+
+    /// The addresses of a host, if every one of them may be dialled. One that
+    /// may not makes the name suspicious, so none is.
+    async fn permitted(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
+        let literal = host.trim_start_matches('[').trim_end_matches(']');
+        let ips = match literal.parse() {
+            Ok(ip) => vec![ip],
+            Err(_) => self.names.addresses(host).await?,
         };
         let mut addresses = Vec::new();
         for ip in ips {
@@ -110,6 +138,7 @@ impl Dialer {
         &self,
         addresses: &[SocketAddr],
         deadline: Deadline,
+        limit: Duration,
     ) -> Result<(TcpStream, SocketAddr), Failure> {
         let mut failure = Failure::Connect {
             address: "no address".to_owned(),
@@ -119,31 +148,19 @@ impl Dialer {
             let left = deadline.saturating_duration_since(Deadline::now());
             let share = left / (addresses.len() - at) as u32;
             failure = match tokio::time::timeout(share, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok((stream, *address)),
+                Ok(Ok(stream)) => {
+                    // Requests are one write; waiting for more of it only costs time.
+                    let _ = stream.set_nodelay(true);
+                    return Ok((stream, *address));
+                }
                 Ok(Err(error)) => Failure::Connect {
                     address: address.to_string(),
                     why: error.to_string(),
                 },
-                Err(_) => self.too_late(),
+                Err(_) => too_late(limit),
             };
         }
         Err(failure)
-    }
-
-    async fn secure(
-        &self,
-        stream: TcpStream,
-        url: &FetchUrl,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
-        let failed = |why: String| Failure::Tls {
-            host: url.host().to_owned(),
-            why,
-        };
-        let host = url.host().trim_start_matches('[').trim_end_matches(']');
-        let name =
-            ServerName::try_from(host.to_owned()).map_err(|error| failed(error.to_string()))?;
-        let connected = self.tls.connect(name, stream).await;
-        connected.map_err(|error| failed(error.to_string()))
     }
 
     async fn speak(
@@ -184,12 +201,27 @@ impl Dialer {
         });
         Ok(Sender::H1(sender))
     }
+}
 
-    fn too_late(&self) -> Failure {
-        Failure::Timeout {
-            stage: Stage::Connect,
-            limit: self.connect_limit,
-        }
+async fn secure(
+    tls: &TlsConnector,
+    stream: TcpStream,
+    host: &str,
+) -> Result<TlsStream<TcpStream>, Failure> {
+    let failed = |why: String| Failure::Tls {
+        host: host.to_owned(),
+        why,
+    };
+    let name = host.trim_start_matches('[').trim_end_matches(']');
+    let name = ServerName::try_from(name.to_owned()).map_err(|error| failed(error.to_string()))?;
+    let connected = tls.connect(name, stream).await;
+    connected.map_err(|error| failed(error.to_string()))
+}
+
+fn too_late(limit: Duration) -> Failure {
+    Failure::Timeout {
+        stage: Stage::Connect,
+        limit,
     }
 }
 

@@ -55,7 +55,8 @@ pub(crate) async fn exchange(
 ) -> Result<Answer, NoAnswer> {
     let message = message(request, authorization, user_agent, connection.is_h2())?;
     let start = Instant::now();
-    let headers_until = deadline.min(Deadline::now() + limits.headers);
+    let headers_limit = request.time_limit.unwrap_or(limits.headers);
+    let headers_until = deadline.min(Deadline::now() + headers_limit);
     let response = match timeout_at(headers_until, connection.send(message)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => {
@@ -67,7 +68,7 @@ pub(crate) async fn exchange(
         Err(_) => {
             return Err(NoAnswer::from(Failure::Timeout {
                 stage: Stage::Headers,
-                limit: limits.headers,
+                limit: headers_limit,
             }));
         }
     };
@@ -213,8 +214,9 @@ impl Body {
         let content_type = text(header::CONTENT_TYPE);
         let mut decoder = BodyDecoder::new(text(header::CONTENT_ENCODING), limit, limits)?;
         let mut rate = Rate::new(limits);
+        let total = request.time_limit.unwrap_or(limits.total);
         let mut media = None;
-        while let Some(chunk) = next_chunk(&mut body, &mut rate, limits, deadline).await? {
+        while let Some(chunk) = next_chunk(&mut body, &mut rate, total, deadline).await? {
             decoder.push(&chunk)?;
             if media.is_none() && decoder.bytes().len() >= SNIFFED {
                 media = Some(Media::of(content_type, decoder.bytes()));
@@ -223,7 +225,7 @@ impl Body {
             if is_useless && decoder.bytes().len() as u64 >= BINARY_BYTES {
                 return Ok(Self::cut(decoder, media, BINARY_BYTES as usize));
             }
-            if let Some(enough) = request.purpose.enough()
+            if let Some(enough) = request.enough()
                 && decoder.bytes().len() >= enough
             {
                 return Ok(Self::cut(decoder, media, enough));
@@ -259,7 +261,7 @@ impl Body {
 async fn next_chunk(
     body: &mut Incoming,
     rate: &mut Rate,
-    limits: &Limits,
+    total: std::time::Duration,
     deadline: Deadline,
 ) -> Result<Option<Bytes>, Failure> {
     loop {
@@ -280,7 +282,7 @@ async fn next_chunk(
             Err(_) if Deadline::now() >= deadline => {
                 return Err(Failure::Timeout {
                     stage: Stage::Body,
-                    limit: limits.total,
+                    limit: total,
                 });
             }
             Err(_) => rate.note(0)?,

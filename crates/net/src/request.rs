@@ -33,8 +33,7 @@ impl Purpose {
         }
     }
 
-    /// More than this is not looked at, and not asked for.
-    pub(crate) fn enough(self) -> Option<usize> {
+    fn enough(self) -> Option<usize> {
         (self == Self::Robots).then_some(crate::robots::READ)
     }
 
@@ -65,6 +64,11 @@ pub struct Request {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Instead of the program's own.
     pub user_agent: Option<String>,
+    /// Instead of the limits for connecting, headers and the whole: all of it
+    /// takes no longer than this.
+    pub time_limit: Option<Duration>,
+    /// Of a longer answer only the start is read.
+    pub read_at_most: Option<usize>,
 }
 
 impl Request {
@@ -78,7 +82,22 @@ impl Request {
             last_modified: None,
             headers: Vec::new(),
             user_agent: None,
+            time_limit: None,
+            read_at_most: None,
         }
+    }
+
+    pub fn post(url: FetchUrl, purpose: Purpose, body: impl Into<Bytes>) -> Self {
+        Self {
+            method: Method::POST,
+            body: body.into(),
+            ..Self::get(url, purpose)
+        }
+    }
+
+    /// More than this is not looked at, and not asked for.
+    pub(crate) fn enough(&self) -> Option<usize> {
+        self.read_at_most.or_else(|| self.purpose.enough())
     }
 
     pub(crate) fn is_conditional(&self) -> bool {
@@ -91,6 +110,8 @@ impl Request {
         let same_origin = url.as_url().origin() == self.url.as_url().origin();
         let mut next = Self::get(url, self.purpose);
         next.user_agent.clone_from(&self.user_agent);
+        next.time_limit = self.time_limit;
+        next.read_at_most = self.read_at_most;
         if same_origin {
             next.headers.clone_from(&self.headers);
         }
@@ -148,7 +169,7 @@ pub struct Response {
     /// Bytes of the body on the wire.
     pub wire_bytes: u64,
     pub media: Media,
-    /// A binary body was not read to its end.
+    /// The body was not read to its end: it is binary, or longer than was wanted.
     pub is_cut: bool,
     pub protocol: Protocol,
     pub peer: SocketAddr,

@@ -22,9 +22,11 @@ mod clock;
 mod desk;
 mod dice;
 mod dns;
+mod fakes;
 mod fault;
 mod ledger;
 mod log;
+mod nats;
 mod postgres;
 mod prose;
 mod raw;
@@ -39,9 +41,14 @@ mod world;
 pub use article::{Article, Fate};
 pub use clock::SimClock;
 pub use dns::{DnsAnswer, DnsServer};
+pub use fakes::{
+    ElasticsearchFault, FakeElasticsearch, FakeFirestore, FakeGorse, FakeWebhook, FirestoreFault,
+    GorseFault, WebhookCall, WebhookFault,
+};
 pub use fault::{Fault, FaultRule, Target, When};
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
+pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database};
 pub use raw::{Act, RawServer};
 pub use render::{FeedDefect, FeedFormat};

@@ -6,6 +6,7 @@
 mod egress;
 mod hostile;
 mod names;
+mod own_limits;
 mod redirects;
 mod robots_gate;
 mod robots_rules;

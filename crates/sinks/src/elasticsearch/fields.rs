@@ -1,0 +1,148 @@
+//! A document as the `raw_content` index wants it: what the page said of
+//! itself, as far as the index has a field for it, and what the pipeline knows
+//! on top. Pure.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use tidings_document::Document;
+
+/// The source of one index document. `known` is the mapping's `properties`.
+pub(crate) fn source(
+    document: &Document,
+    known: &Map<String, Value>,
+    text: &str,
+    raw_html: Option<String>,
+) -> Map<String, Value> {
+    let mut fields = only_known(&document.raw_content, known);
+    // The classifier's, which starts over with every revision.
+    fields.remove("classified_at");
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    let filled = |text: &str| (!text.is_empty()).then(|| Value::from(text));
+    set("id", filled(&document.id));
+    set("url", filled(document.address()));
+    set("source_name", filled(&document.source_name));
+    set("title", filled(&document.title));
+    set("raw_text", filled(text));
+    set("raw_html", raw_html.map(Value::from));
+    set(
+        "canonical_url",
+        document.canonical_url.as_deref().and_then(filled),
+    );
+    set("author", filled(&document.authors.join(", ")));
+    set("crawled_at", date(document.fetched_at).map(Value::from));
+    set(
+        "published_date",
+        document.published_at.and_then(date).map(Value::from),
+    );
+    set("classification_status", Some(Value::from("pending")));
+    // The index keeps 32 bits.
+    let words = i32::try_from(document.word_count).unwrap_or(i32::MAX);
+    set("word_count", Some(Value::from(words)));
+    set(
+        "article_section",
+        document.section.as_deref().and_then(filled),
+    );
+    fields
+}
+
+/// A strict index refuses a document for one field that it doesn't have; such
+/// fields stay in our own store.
+fn only_known(fields: &Map<String, Value>, known: &Map<String, Value>) -> Map<String, Value> {
+    let mut kept = Map::new();
+    for (name, value) in fields {
+        let Some(mapping) = known.get(name) else {
+            continue;
+        };
+        let value = match (value, mapping.get("properties").and_then(Value::as_object)) {
+            (Value::Object(inner), Some(properties)) => {
+                Value::Object(only_known(inner, properties))
+            }
+            _ => value.clone(),
+        };
+        kept.insert(name.clone(), value);
+    }
+    kept
+}
+
+/// A moment as `strict_date_optional_time` reads it: years have four digits.
+fn date(moment: Timestamp) -> Option<String> {
+    let year = moment.to_zoned(TimeZone::UTC).year();
+    (0..=9999).contains(&year).then(|| format!("{moment:.3}"))
+}
+
+/// `<source name>_raw_content`, as North Cloud names it: lower case, everything
+/// but letters, digits and underscores an underscore, no two in a row.
+pub(crate) fn index_of_source(source_name: &str) -> String {
+    let mut name = String::new();
+    for c in source_name.to_lowercase().chars() {
+        let kept = matches!(c, 'a'..='z' | '0'..='9');
+        match kept {
+            true => name.push(c),
+            false if !name.ends_with('_') => name.push('_'),
+            false => {}
+        }
+    }
+    let name = name.trim_matches('_');
+    // An index name may have 255 bytes, the suffix takes twelve.
+    let name = name.get(..200).unwrap_or(name).trim_end_matches('_');
+    match name {
+        "" => "unknown_raw_content".to_owned(),
+        name => format!("{name}_raw_content"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn index_names_are_those_of_north_cloud() {
+        let rows = [
+            ("BBC News", "bbc_news_raw_content"),
+            ("example.com", "example_com_raw_content"),
+            ("--A  &  B--", "a_b_raw_content"),
+            ("a__b", "a_b_raw_content"),
+            ("Ärzteblatt", "rzteblatt_raw_content"),
+            ("新聞", "unknown_raw_content"),
+            ("", "unknown_raw_content"),
+        ];
+        for (source, index) in rows {
+            assert_eq!(index_of_source(source), index, "{source}");
+        }
+        assert!(index_of_source(&"x".repeat(1000)).len() <= 255);
+    }
+
+    #[test]
+    fn unknown_fields_stay_behind_and_the_pipeline_has_the_last_word() {
+        let mappings = super::super::template::mappings();
+        let known = mappings["properties"].as_object().unwrap();
+        let raw = serde_json::json!({
+            "og_title": "kept", "surprise": 1, "classified_at": "2020-01-01", "word_count": 9,
+            "meta": { "page_type": "article", "surprise": 2 },
+            "json_ld_data": { "jsonld_raw": { "anything": { "goes": 1 } } },
+        });
+        let document = Document {
+            id: "ab".into(),
+            raw_content: raw.as_object().unwrap().clone(),
+            word_count: u64::MAX,
+            fetched_at: "2026-11-15T09:00:00Z".parse().unwrap(),
+            ..Document::default()
+        };
+        let source = Value::Object(source(&document, known, "text", None));
+        assert_eq!(
+            source,
+            serde_json::json!({
+                "id": "ab", "og_title": "kept", "raw_text": "text", "word_count": i32::MAX,
+                "crawled_at": "2026-11-15T09:00:00.000Z", "classification_status": "pending",
+                "meta": { "page_type": "article" },
+                "json_ld_data": { "jsonld_raw": { "anything": { "goes": 1 } } },
+            })
+        );
+    }
+}

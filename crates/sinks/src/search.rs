@@ -1,0 +1,171 @@
+//! Embedded search, the sink that needs no server: a tantivy index in a folder.
+//! A delivery is answered when it is committed. One process writes, any number
+//! read; the index can be made anew from the documents at any time.
+
+mod folder;
+mod query;
+mod schema;
+mod words;
+mod writer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::Deserialize;
+use thiserror::Error;
+use tidings_document::Document;
+
+use crate::config::{Context, yes};
+use crate::sink::{BatchLimits, Report, Sink, Verdict};
+use crate::text;
+
+pub use query::{Hit, SearchIndex, SearchQuery, SearchResults, Snippet};
+pub use writer::rebuild;
+
+use schema::Entry;
+use writer::Writer;
+
+/// `kind = "search"`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchConfig {
+    /// The folder of the index.
+    #[serde(default = "default_path")]
+    pub path: PathBuf,
+    /// False: only what the licence lets us pass on is indexed.
+    #[serde(default = "yes")]
+    pub full_text: bool,
+    #[serde(default = "max_docs")]
+    pub max_docs: usize,
+}
+
+impl SearchConfig {
+    /// Where the index is, for those who search it.
+    pub fn folder(&self, context: &Context) -> PathBuf {
+        context.folder.join(&self.path)
+    }
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self {
+            path: default_path(),
+            full_text: true,
+            max_docs: max_docs(),
+        }
+    }
+}
+
+fn default_path() -> PathBuf {
+    PathBuf::from("search")
+}
+
+fn max_docs() -> usize {
+    1000
+}
+
+/// Why the index can't be used.
+#[derive(Debug, Error)]
+pub enum SearchError {
+    #[error("there is no search index at {}: nothing was delivered to it yet", .0.display())]
+    None(PathBuf),
+    #[error(
+        "the search index at {} was made by another version; make it anew from the documents",
+        .0.display()
+    )]
+    Outdated(PathBuf),
+    #[error("another process writes to the search index at {}", .0.display())]
+    Locked(PathBuf),
+    #[error("the search index can't be used: {0}")]
+    Engine(#[from] tantivy::TantivyError),
+    #[error("the search index can't be used: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+#[derive(Debug)]
+pub(crate) struct Search {
+    name: String,
+    folder: PathBuf,
+    full_text: bool,
+    max_docs: usize,
+    /// Opened by the first delivery, and again after a failure.
+    writer: Arc<Mutex<Option<Writer>>>,
+}
+
+impl Search {
+    pub(crate) fn new(name: &str, config: &SearchConfig, context: &Context) -> Self {
+        Self {
+            name: name.to_owned(),
+            folder: config.folder(context),
+            full_text: config.full_text,
+            max_docs: config.max_docs.max(1),
+            writer: Arc::default(),
+        }
+    }
+
+    /// Does something with the writer, off the threads that must not wait.
+    async fn with_writer<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Writer) -> Result<T, SearchError> + Send + 'static,
+    ) -> Result<T, SearchError> {
+        let (shared, folder) = (Arc::clone(&self.writer), self.folder.clone());
+        let acting = tokio::task::spawn_blocking(move || {
+            let mut slot = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            // Taken out, so that a writer that failed is not used again: what it
+            // had not committed is gone with it.
+            let mut writer = match slot.take() {
+                Some(writer) => writer,
+                None => Writer::open(&folder)?,
+            };
+            let done = act(&mut writer)?;
+            *slot = Some(writer);
+            Ok(done)
+        });
+        acting
+            .await
+            .unwrap_or_else(|error| Err(SearchError::Io(std::io::Error::other(error))))
+    }
+}
+
+#[async_trait]
+impl Sink for Search {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn limits(&self) -> BatchLimits {
+        BatchLimits {
+            max_docs: self.max_docs,
+            max_bytes: 32 * 1024 * 1024,
+        }
+    }
+
+    async fn deliver(&self, batch: &[Document], _now: Timestamp) -> Vec<Verdict> {
+        if batch.is_empty() {
+            return Vec::new();
+        }
+        // The numbers of the fields follow from their order alone.
+        let (_, fields) = schema::schema();
+        let entry =
+            |document: &Document| Entry::of(document, text::of(document, self.full_text), fields);
+        let entries: Vec<Entry> = batch.iter().map(entry).collect();
+        let written = self.with_writer(move |writer| writer.write(entries)).await;
+        let verdict = match written {
+            Ok(()) => Verdict::Accepted,
+            Err(error) => Verdict::retry(error.to_string()),
+        };
+        vec![verdict; batch.len()]
+    }
+
+    async fn check(&self, _now: Timestamp) -> Report {
+        let mut report = Report::default();
+        let count = self.with_writer(|writer| writer.count()).await;
+        let found = count
+            .map(|count| format!("{} holds {count} documents", self.folder.display()))
+            .map_err(|error| error.to_string());
+        report.note("index", found);
+        report
+    }
+}
