@@ -3,6 +3,7 @@
 //! only in the store, so any number of machines can run them.
 
 mod apply;
+mod deliver;
 mod discover;
 mod lists;
 mod manners;
@@ -17,6 +18,7 @@ mod way;
 mod work;
 
 pub use apply::{Applied, SourceFileError, apply, read_sources};
+pub use deliver::{DeliverOptions, Deliverer, SinkTally};
 pub use discover::{Tried, discover};
 pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,

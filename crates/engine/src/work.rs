@@ -55,6 +55,8 @@ pub struct WorkOptions {
     pub lease: Duration,
     /// How long to go on after being asked to end.
     pub drain: Duration,
+    /// No page is fetched while some sink has more orders than this.
+    pub outbox_bound: u64,
     /// The longest sleep between two looks for work.
     pub every: Duration,
     /// Ends when there is nothing left that is due now, instead of waiting.
@@ -75,6 +77,7 @@ impl Default for WorkOptions {
             cores: std::thread::available_parallelism().map_or(2, usize::from),
             lease: Duration::from_secs(60),
             drain: Duration::from_secs(30),
+            outbox_bound: 1_000_000,
             every: Duration::from_secs(1),
             ends_when_idle: false,
             pages: None,
@@ -92,6 +95,8 @@ const BREATH: Duration = Duration::from_millis(10);
 /// that it was being read at that moment speaks much. Three such ends are enough.
 const QUARANTINE_AFTER: u16 = 30;
 const READ_WHEN_IT_ENDED: u16 = 9;
+/// How often the outbox is looked at.
+const OUTBOX_LOOK: Duration = Duration::from_secs(10);
 /// How long our own store may be away before it is asked again.
 const AFTER_OUTAGE: Duration = Duration::from_secs(1);
 
@@ -107,6 +112,8 @@ pub struct Worker {
     tally: SharedTally,
     clocks: StageClocks,
     recorder: OnceLock<Recorder>,
+    /// When the outbox was last looked at, and whether it was full.
+    outbox: tokio::sync::Mutex<Option<(std::time::Instant, bool)>>,
     owner: i64,
 }
 
@@ -122,6 +129,7 @@ impl Worker {
             tally: SharedTally::default(),
             clocks: StageClocks::default(),
             recorder: OnceLock::new(),
+            outbox: tokio::sync::Mutex::default(),
             // Only for people who look at leases; two with the same do no harm.
             owner: getrandom::u64().map_or(1, |number| (number >> 1) as i64),
         }
@@ -225,6 +233,13 @@ impl Worker {
                 }
                 continue;
             }
+            if self.is_held_up().await {
+                tokio::select! {
+                    () = sleep(AFTER_OUTAGE) => {}
+                    _ = ending.changed() => {}
+                }
+                continue;
+            }
             let wait = match self.claim(room, &finished, halted).await {
                 Ok(wait) => wait,
                 Err(error) => {
@@ -248,6 +263,29 @@ impl Worker {
                 _ = ending.changed() => {}
             }
         }
+    }
+
+    /// Whether the outbox is full. Looked at now and then: it is a bound against
+    /// days of trouble, not against seconds.
+    async fn is_held_up(&self) -> bool {
+        let now = std::time::Instant::now();
+        if let Some((at, is_full)) = *self.outbox.lock().await
+            && now.duration_since(at) < OUTBOX_LOOK
+        {
+            return is_full;
+        }
+        let store = &self.outside.store;
+        // A store that can't be asked can't be claimed from either.
+        let is_full = store.outbox_exceeds(self.options.outbox_bound).await;
+        let is_full = is_full.unwrap_or(false);
+        if is_full {
+            warn!(
+                bound = self.options.outbox_bound,
+                "the outbox is full; nothing is fetched"
+            );
+        }
+        *self.outbox.lock().await = Some((now, is_full));
+        is_full
     }
 
     /// Claims once; how long to wait when there was less than asked for.
