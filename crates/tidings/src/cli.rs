@@ -16,6 +16,7 @@ use crate::commands;
   tidings run --demo              see it work on a simulated web, offline
   tidings add https://example.com/    follow a site
   tidings run                     ask for news, fetch pages, keep documents
+  tidings search 'harbour council'
   tidings frontier add https://example.com/story
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
@@ -77,6 +78,8 @@ pub(crate) enum Command {
     Work(commands::work::WorkArgs),
     Tail(commands::tail::TailArgs),
     Doc(commands::doc::DocArgs),
+    Search(commands::search::SearchArgs),
+    Sink(commands::sink::SinkArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     Extract(commands::extract::ExtractArgs),

@@ -3,6 +3,7 @@
 
 mod net;
 mod settings;
+mod sinks;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use tracing::Level;
 
 pub(crate) use net::NetConfig;
 pub(crate) use settings::{ConfigError, Origin, Settings};
+pub(crate) use sinks::NamedSink;
 
 use crate::cli::Cli;
 
@@ -23,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     pub(crate) net: NetConfig,
     pub(crate) fetch: FetchConfig,
+    pub(crate) sinks: Vec<NamedSink>,
+    pub(crate) outbox_bound: u64,
     pub(crate) polls_at_once: usize,
     pub(crate) demo: DemoConfig,
 }
@@ -66,7 +70,16 @@ impl Config {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let settings = Settings::resolve(file.as_ref(), &environment, &flags)?;
-        Ok((Self::from_settings(&settings), settings))
+        let (tables, place) = file
+            .as_ref()
+            .map_or((None, String::new()), settings::File::sinks);
+        let has_search = settings.get("search.enabled");
+        let sinks = sinks::read(tables, &place, has_search).map_err(ConfigError::new)?;
+        let config = Self {
+            sinks,
+            ..Self::from_settings(&settings)
+        };
+        Ok((config, settings))
     }
 
     /// The configured store, or the embedded one in the data folder.
@@ -77,9 +90,16 @@ impl Config {
         self.store.clone()
     }
 
-    /// Whether someone named a store, rather than taking the one in the data folder.
-    pub(crate) fn has_named_store(&self) -> bool {
-        !self.store.is_empty()
+    /// The same for a demo: everything in a folder of its own, and simulated
+    /// stories go to no sink but the embedded search.
+    pub(crate) fn for_demo(self, folder: &Path) -> Self {
+        let is_search =
+            |sink: &NamedSink| matches!(sink.config, tidings_sinks::SinkConfig::Search(_));
+        Self {
+            data_dir: folder.to_owned(),
+            sinks: self.sinks.into_iter().filter(is_search).collect(),
+            ..self
+        }
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -106,6 +126,8 @@ impl Config {
                 keep_html: settings.get("fetch.keep_html"),
             },
             polls_at_once: settings.get("poll.at_once"),
+            sinks: Vec::new(),
+            outbox_bound: settings.get("outbox.bound"),
             demo: DemoConfig {
                 sites: settings.get("demo.sites"),
                 articles: settings.get("demo.articles"),

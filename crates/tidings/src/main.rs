@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod roles;
 mod shutdown;
+mod sinks;
 mod stores;
 mod watch;
 
@@ -53,7 +54,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, &config, json),
         Command::Poll(args) => commands::poll::run(&args, &config, json),
-        Command::Run(args) => commands::run::run(&args, &config, json),
+        Command::Run(args) => commands::run::run(&args, config, json),
+        Command::Search(args) => commands::search::run(&args, &config, json),
+        Command::Sink(args) => commands::sink::run(&args, &config, json),
         Command::Sim(args) => commands::sim::run(&args, &config),
         Command::Simulate(args) => commands::simulate::run(&args, json),
         Command::Source(args) => commands::source::run(&args, &config, json),

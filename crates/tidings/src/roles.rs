@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use tidings_engine::{KeptPages, Outside, PollEnded, PollOptions, Poller, WorkOptions, Worker};
+use tidings_engine::{
+    Deliverer, KeptPages, Outside, PollEnded, PollOptions, Poller, WorkOptions, Worker,
+};
 use tidings_net::{Client, NetOptions};
 use tidings_store::Store;
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::failure::Failure;
+use crate::sinks;
 
 /// What a process can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -19,10 +23,12 @@ pub(crate) enum Role {
     Poll,
     /// Fetches pages and makes documents of them
     Fetch,
+    /// Hands documents to the sinks
+    Deliver,
 }
 
 impl Role {
-    pub(crate) const ALL: [Self; 2] = [Self::Poll, Self::Fetch];
+    pub(crate) const ALL: [Self; 3] = [Self::Poll, Self::Fetch, Self::Deliver];
 }
 
 /// The loops of one process.
@@ -30,20 +36,32 @@ impl Role {
 pub(crate) struct Roles {
     poller: Option<Arc<Poller>>,
     worker: Option<Arc<Worker>>,
+    deliverer: Option<Arc<Deliverer>>,
 }
 
 impl Roles {
-    pub(crate) fn new(
+    pub(crate) async fn new(
         roles: &[Role],
         store: &Store,
         net: NetOptions,
         config: &Config,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, Failure> {
         let client = Client::new(net).context("the network can't be used")?;
         let outside = || Outside::new(client.clone(), store.clone());
         let poller = || Arc::new(Poller::new(outside(), poll_options(config)));
         let worker = || Arc::new(Worker::new(outside(), work_options(config)));
+        // Before the first document: it gets its orders when it is stored.
+        let deliverer = match roles.contains(&Role::Deliver) {
+            false => None,
+            true => {
+                let deliverer = sinks::deliverer(config, store)?;
+                let registered = deliverer.register(|name| sinks::wants_duplicates(config, name));
+                registered.await.context("the sinks can't be made known")?;
+                Some(Arc::new(deliverer))
+            }
+        };
         Ok(Self {
+            deliverer,
             poller: roles.contains(&Role::Poll).then(poller),
             worker: roles.contains(&Role::Fetch).then(worker),
         })
@@ -79,12 +97,18 @@ impl Roles {
                 None => Ok(()),
             }
         };
+        let delivering = async {
+            match &self.deliverer {
+                Some(deliverer) => deliverer.run(asked()).await,
+                None => {}
+            }
+        };
         let stopping = async {
             stop.await;
             // The loops hold receivers until they have ended.
             let _ = end.send(true);
         };
-        let (polled, fetched, ()) = tokio::join!(polling, fetching, stopping);
+        let (polled, fetched, (), ()) = tokio::join!(polling, fetching, delivering, stopping);
         polled.context("feeds can't be polled")?;
         fetched.context("pages can't be fetched")
     }
@@ -104,6 +128,7 @@ fn work_options(config: &Config) -> WorkOptions {
         at_once: config.fetch.at_once,
         cores: config.fetch.cores.unwrap_or(options.cores),
         pages: config.fetch.keep_html.then(pages),
+        outbox_bound: config.outbox_bound,
         recorder: Some(config.data_dir().join("readings")),
         ..options
     }

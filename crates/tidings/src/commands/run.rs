@@ -1,8 +1,6 @@
 //! `tidings run`: everything in one process, on real sources or on a simulated
 //! web, until it is asked to end.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
@@ -43,34 +41,31 @@ pub(crate) struct RunArgs {
     world: WorldArgs,
 }
 
-pub(crate) fn run(args: &RunArgs, config: &Config, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &RunArgs, config: Config, json: bool) -> Result<(), Failure> {
     let net = config.net.options()?;
     if !args.demo {
-        return stores::with_store(config, async |store| {
-            Ok(sources(store, net, config, json).await?)
+        return stores::with_store(&config, async |store| {
+            sources(store, net, &config, json).await
         });
     }
-    let world = args.world.world(&config.demo)?;
     // A demo of last week is of no use: it has a folder of its own, and leaves none.
     let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
-    runtime.block_on(async {
-        let address = match config.has_named_store() {
-            true => config.store_address(),
-            false => embedded_in(folder.path()),
-        };
-        let store = stores::open(&address, config).await?;
-        Ok(demo(args, world, store, net, config, json).await?)
+    let world = args.world.world(&config.demo)?;
+    let config = config.for_demo(folder.path());
+    stores::with_store(&config, async |store| {
+        demo(args, world, store, net, &config, json).await
     })
 }
 
-fn embedded_in(folder: &Path) -> String {
-    format!("sqlite:{}", folder.join("tidings.db").display())
-}
-
-async fn sources(store: Store, net: NetOptions, config: &Config, json: bool) -> anyhow::Result<()> {
+async fn sources(
+    store: Store,
+    net: NetOptions,
+    config: &Config,
+    json: bool,
+) -> Result<(), Failure> {
     let shutdown = Shutdown::listen()?;
-    let has_sources = !store.sources_after(i64::MIN, 1).await?.is_empty();
+    let known = store.sources_after(i64::MIN, 1).await;
+    let has_sources = !known.map_err(anyhow::Error::new)?.is_empty();
     if !json {
         output::line(&format!("Everything is kept in {}.", store.place()))?;
         if !has_sources {
@@ -80,9 +75,9 @@ async fn sources(store: Store, net: NetOptions, config: &Config, json: bool) -> 
         }
         output::line("Ctrl-C ends it.")?;
     }
-    let roles = Roles::new(&Role::ALL, &store, net, config)?;
+    let roles = Roles::new(&Role::ALL, &store, net, config).await?;
     let watch = Watch::new(&store, roles.worker().cloned(), json);
-    watch.during(&roles, shutdown.requested()).await
+    Ok(watch.during(&roles, shutdown.requested()).await?)
 }
 
 async fn demo(
@@ -92,7 +87,7 @@ async fn demo(
     net: NetOptions,
     config: &Config,
     json: bool,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     let shutdown = Shutdown::listen()?;
     let sim = sim::start(world, args.sim_port).await?;
     let feeds = follow_all(&store, &sim).await?;
@@ -108,7 +103,7 @@ async fn demo(
             sim.ledger().published()
         ))?;
     }
-    let roles = Roles::new(&Role::ALL, &store, demo::allowed(net, &sim), config)?;
+    let roles = Roles::new(&Role::ALL, &store, demo::allowed(net, &sim), config).await?;
     let watch = Watch::new(&store, roles.worker().cloned(), json);
     let done = async {
         match args.until_done {
@@ -124,10 +119,10 @@ async fn demo(
     };
     watch.during(&roles, stop).await?;
     let judged = demo::judge(&store, &sim, config.fetch.host_delay).await?;
-    match json {
-        true => output::json(&judged),
-        false => output::line(&judged.to_string()),
-    }
+    Ok(match json {
+        true => output::json(&judged)?,
+        false => output::line(&judged.to_string())?,
+    })
 }
 
 /// Every feed of every simulated site, each as a source.

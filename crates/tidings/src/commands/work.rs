@@ -22,7 +22,12 @@ Examples:
 )]
 pub(crate) struct WorkArgs {
     /// Which loops, separated by commas
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "poll,fetch")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "poll,fetch,deliver"
+    )]
     roles: Vec<Role>,
 }
 
@@ -30,7 +35,7 @@ pub(crate) fn run(args: &WorkArgs, config: &Config, json: bool) -> Result<(), Fa
     let net = config.net.options()?;
     stores::with_store(config, async |store| {
         let shutdown = Shutdown::listen()?;
-        let roles = Roles::new(&args.roles, &store, net, config)?;
+        let roles = Roles::new(&args.roles, &store, net, config).await?;
         let watch = Watch::new(&store, roles.worker().cloned(), json);
         Ok(watch.during(&roles, shutdown.requested()).await?)
     })

@@ -16,6 +16,7 @@ pub(crate) struct NetConfig {
     options: NetOptions,
     ca_file: Option<PathBuf>,
     auth_file: Option<PathBuf>,
+    sink_egress: Egress,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -41,14 +42,7 @@ impl NetConfig {
                 redirects: settings.get("net.redirects"),
                 ..Limits::default()
             },
-            egress: Egress {
-                allow: items(settings.text("egress.allow"))
-                    .filter_map(|item| item.parse().ok())
-                    .collect(),
-                ports: items(settings.text("egress.ports"))
-                    .filter_map(port_range)
-                    .collect(),
-            },
+            egress: egress(settings, "egress"),
             dns: items(settings.text("net.dns"))
                 .filter_map(|item| item.parse().ok())
                 .collect(),
@@ -58,7 +52,18 @@ impl NetConfig {
             options,
             ca_file: file("net.ca_file"),
             auth_file: file("net.auth_file"),
+            sink_egress: egress(settings, "sink"),
         }
+    }
+
+    /// For sinks: other addresses, and no passwords of sites.
+    pub(crate) fn sink_options(&self) -> Result<NetOptions, Failure> {
+        let options = self.options()?;
+        Ok(NetOptions {
+            egress: self.sink_egress.clone(),
+            credentials: Vec::new(),
+            ..options
+        })
     }
 
     /// What a client is built from, with the files read.
@@ -73,6 +78,18 @@ impl NetConfig {
             options.credentials = read_credentials(path).map_err(Failure::Unusable)?;
         }
         Ok(options)
+    }
+}
+
+/// `NAME.allow` and `NAME.ports`.
+fn egress(settings: &Settings, name: &str) -> Egress {
+    Egress {
+        allow: items(settings.text(&format!("{name}.allow")))
+            .filter_map(|item| item.parse().ok())
+            .collect(),
+        ports: items(settings.text(&format!("{name}.ports")))
+            .filter_map(port_range)
+            .collect(),
     }
 }
 

@@ -64,6 +64,19 @@ pub(crate) struct File {
     table: Table,
 }
 
+impl File {
+    /// The tables of the sinks, and where they stand.
+    pub(super) fn sinks(&self) -> (Option<&Value>, String) {
+        (self.table.get("sinks"), self.path.display().to_string())
+    }
+}
+
+impl ConfigError {
+    pub(super) fn new(problems: Vec<String>) -> Self {
+        Self(problems)
+    }
+}
+
 /// Reads the named file, or `tidings.toml` if there is one.
 pub(crate) fn read_file(named: Option<&Path>) -> Result<Option<File>, ConfigError> {
     let path = named.unwrap_or(Path::new("tidings.toml"));
@@ -191,7 +204,10 @@ impl Settings {
 
         if let Some(file) = file {
             let place = file.path.display().to_string();
-            for (key, value) in flatten(&file.table) {
+            // Sinks are tables of their own kind; `sinks` reads them.
+            let mut table = file.table.clone();
+            table.remove("sinks");
+            for (key, value) in flatten(&table) {
                 give(&key, value, Origin::File(file.path.clone()), &place);
             }
         }

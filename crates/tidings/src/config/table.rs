@@ -236,6 +236,37 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "feeds polled at once by this process",
     },
     Setting {
+        key: "search.enabled",
+        other_names: &[],
+        default: "true",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "whether documents go into the embedded search",
+    },
+    Setting {
+        key: "outbox.bound",
+        other_names: &[],
+        default: "1000000",
+        kind: Kind::Number {
+            least: 1,
+            most: u64::MAX,
+        },
+        about: "nothing is fetched while a sink has more documents waiting",
+    },
+    Setting {
+        key: "sink.allow",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(range),
+        about: "closed address ranges that sinks, and nothing else, may reach",
+    },
+    Setting {
+        key: "sink.ports",
+        other_names: &[],
+        default: "1-65535",
+        kind: Kind::List(ports),
+        about: "ports that sinks may reach",
+    },
+    Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",

@@ -1,0 +1,249 @@
+//! `tidings sink`: where documents go, how that stands, and what can be done
+//! when it does not.
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+use tidings_sinks::{SinkConfig, rebuild};
+use tidings_store::{FrontierId, Moment, Store};
+
+use crate::config::{Config, NamedSink};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{output, sinks, stores};
+
+/// Look at the sinks, test them, and send documents again
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Sinks are tables of the configuration file; docs/SINKS.md has every kind:
+  [sinks.index]
+  kind = \"elasticsearch\"
+  url = \"https://es.example:9200\"
+
+Examples:
+  tidings sink ls
+  tidings sink test index
+  tidings sink dead index
+  tidings sink retry index
+  tidings sink replay index --since 2026-11-01T00:00:00Z
+  tidings sink rebuild search"
+)]
+pub(crate) struct SinkArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// How many documents each sink has, waits for, and could not take
+    Ls,
+    /// Try connection, login and mapping, and say what to mend
+    Test(NamedArgs),
+    /// The documents that a sink could not take, and why
+    Dead(DeadArgs),
+    /// Give a sink's dead letters another try
+    Retry(NamedArgs),
+    /// Send everything to a sink again, or what changed since a moment
+    Replay(ReplayArgs),
+    /// Make the embedded search anew from the documents
+    Rebuild(NamedArgs),
+}
+
+#[derive(Debug, Args)]
+struct NamedArgs {
+    /// Its name
+    name: String,
+}
+
+#[derive(Debug, Args)]
+struct DeadArgs {
+    /// Its name
+    name: String,
+
+    /// At most so many, the latest first
+    #[arg(long, default_value_t = 100)]
+    limit: u32,
+}
+
+#[derive(Debug, Args)]
+struct ReplayArgs {
+    /// Its name
+    name: String,
+
+    /// Only what was fetched then or later
+    #[arg(long, value_name = "TIME")]
+    since: Option<Timestamp>,
+}
+
+pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    stores::with_store(config, async |store| match &args.what {
+        What::Ls => Ok(ls(&store, config, json).await?),
+        What::Test(args) => test(named(config, &args.name)?, config, json).await,
+        What::Dead(args) => Ok(dead(&store, args, json).await?),
+        What::Retry(args) => {
+            let count = store
+                .retry_dead(&args.name)
+                .await
+                .map_err(anyhow::Error::new)?;
+            Ok(told(json, "retried", count, "will be tried again")?)
+        }
+        What::Replay(args) => {
+            let sink = named(config, &args.name)?;
+            let known = store
+                .put_sink(&sink.name, true, sink.wants_duplicates)
+                .await;
+            known.map_err(anyhow::Error::new)?;
+            let since = args.since.map(Moment::from);
+            let count = store
+                .replay(&sink.name, since)
+                .await
+                .map_err(anyhow::Error::new)?;
+            Ok(told(json, "replayed", count, "will be sent again")?)
+        }
+        What::Rebuild(args) => {
+            Ok(rebuild_search(&store, named(config, &args.name)?, config, json).await?)
+        }
+    })
+}
+
+fn told(json: bool, key: &str, count: u64, what: &str) -> anyhow::Result<()> {
+    match json {
+        true => output::json(&json!({ key: count })),
+        false => output::line(&format!("{count} documents {what}")),
+    }
+}
+
+fn named<'a>(config: &'a Config, name: &str) -> anyhow::Result<&'a NamedSink> {
+    let found = config.sinks.iter().find(|sink| sink.name == name);
+    found.with_context(|| {
+        let known: Vec<_> = config.sinks.iter().map(|sink| sink.name.as_str()).collect();
+        format!(
+            "no sink named {name:?} is configured; there are: {}",
+            known.join(", ")
+        )
+    })
+}
+
+async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
+    let states = store.outbox().await?;
+    if json {
+        return states.iter().try_for_each(output::json);
+    }
+    let mut rows = Vec::new();
+    for state in &states {
+        let is_configured = config.sinks.iter().any(|sink| sink.name == state.sink);
+        let word = match (state.enabled, is_configured) {
+            (true, _) => "on",
+            (false, _) => "off",
+        };
+        let oldest = state.oldest.map(|oldest| format!("oldest of {oldest}"));
+        rows.push([
+            state.sink.clone(),
+            word.to_owned(),
+            format!("{} delivered", state.delivered),
+            format!("{} waiting", state.waiting),
+            format!("{} dead", state.dead),
+            oldest.unwrap_or_default(),
+        ]);
+    }
+    let is_known = |name: &str| states.iter().any(|state| state.sink == name);
+    for sink in config.sinks.iter().filter(|sink| !is_known(&sink.name)) {
+        let not_yet = "not used yet; tidings run begins, tidings sink replay sends what is there";
+        rows.push([sink.name.as_str(), "new", "", "", "", not_yet].map(str::to_owned));
+    }
+    output::columns(&rows)
+}
+
+async fn test(sink: &NamedSink, config: &Config, json: bool) -> Result<(), Failure> {
+    let built = sinks::build_one(sink, &sinks::context(config)?)?;
+    let report = built.check(Timestamp::now()).await;
+    if json {
+        let line = |finding: &tidings_sinks::Finding| {
+            let (is_ok, said) = match &finding.result {
+                Ok(said) => (true, said),
+                Err(said) => (false, said),
+            };
+            json!({ "what": finding.what, "ok": is_ok, "said": said })
+        };
+        let lines: Vec<_> = report.lines.iter().map(line).collect();
+        output::json(&json!({ "sink": sink.name, "ok": report.is_ok(), "findings": lines }))?;
+    } else {
+        output::text(&report.to_string())?;
+    }
+    match report.is_ok() {
+        true => Ok(()),
+        false => Err(Failure::Reported),
+    }
+}
+
+async fn dead(store: &Store, args: &DeadArgs, json: bool) -> anyhow::Result<()> {
+    let letters = store.dead_letters(&args.name, args.limit).await?;
+    let mut rows = Vec::new();
+    for letter in &letters {
+        if json {
+            output::json(letter)?;
+            continue;
+        }
+        let url = store.url(letter.id).await?.map(|row| row.url);
+        rows.push([
+            letter.died_at.to_string(),
+            url.unwrap_or_else(|| letter.id.to_string()),
+            letter.reason.clone(),
+        ]);
+    }
+    output::columns(&rows)
+}
+
+/// Documents page by page, while the index is written on another thread.
+async fn rebuild_search(
+    store: &Store,
+    sink: &NamedSink,
+    config: &Config,
+    json: bool,
+) -> anyhow::Result<()> {
+    let SinkConfig::Search(search) = &sink.config else {
+        anyhow::bail!(
+            "{} is not an embedded search; use: tidings sink replay {}",
+            sink.name,
+            sink.name
+        );
+    };
+    let context =
+        sinks::context(config).map_err(|_| anyhow::anyhow!("the sinks can't be built"))?;
+    let (folder, full_text) = (search.folder(&context), search.full_text);
+    let (send, mut receive) = tokio::sync::mpsc::channel(1000);
+    let mut progress = Progress::new("documents", None);
+    let writing = tokio::task::spawn_blocking(move || {
+        let documents = std::iter::from_fn(|| receive.blocking_recv());
+        let mut before = 0;
+        rebuild(&folder, documents, full_text, |done| {
+            progress.advance(done - before);
+            before = done;
+        })
+        .map(|done| {
+            progress.finish();
+            done
+        })
+    });
+    let mut after: Option<FrontierId> = None;
+    'pages: loop {
+        let page = store.documents_after(after, 500).await?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.frontier_id);
+        for stored in &page {
+            let document = tidings_engine::document_of(stored)?;
+            if stored.duplicate_of.is_some() && !sink.wants_duplicates {
+                continue;
+            }
+            // The writer says why it ended.
+            if send.send(document).await.is_err() {
+                break 'pages;
+            }
+        }
+    }
+    drop(send);
+    let done = writing.await.context("the index broke off")?;
+    let done = done.context("the index was not made anew; is `tidings run` using it?")?;
+    told(json, "rebuilt", done, "are in the new index")
+}

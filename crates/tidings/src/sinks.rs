@@ -1,0 +1,74 @@
+//! The sinks that are configured, built and ready: with a door of their own to
+//! the outside, so that what they may reach is open to nobody else.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use tidings_document::Document;
+use tidings_engine::{DeliverOptions, Deliverer, KeptPages};
+use tidings_net::Client;
+use tidings_sinks::{Context, Page, Pages, Sink, build};
+use tidings_store::Store;
+
+use crate::config::{Config, NamedSink};
+use crate::failure::Failure;
+
+/// The pages that workers keep, as sinks ask for them.
+#[derive(Debug)]
+struct Kept(KeptPages);
+
+#[async_trait]
+impl Pages for Kept {
+    async fn page(&self, document: &Document) -> std::io::Result<Option<Page>> {
+        let Some(name) = document.raw_html.clone() else {
+            return Ok(None);
+        };
+        let pages = self.0.clone();
+        let read = tokio::task::spawn_blocking(move || pages.read(&name)).await;
+        match read.map_err(std::io::Error::other)? {
+            Ok(body) => Ok(Some(Page {
+                body,
+                headers: Vec::new(),
+            })),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What sinks are built with.
+pub(crate) fn context(config: &Config) -> Result<Context, Failure> {
+    let client = Client::new(config.net.sink_options()?).context("the network can't be used")?;
+    let pages = KeptPages::in_folder(config.data_dir().join("pages"));
+    Ok(Context {
+        pages: Some(Arc::new(Kept(pages))),
+        ..Context::new(client, config.data_dir())
+    })
+}
+
+/// One sink.
+pub(crate) fn build_one(sink: &NamedSink, context: &Context) -> Result<Box<dyn Sink>, Failure> {
+    build(&sink.name, &sink.config, context).map_err(|error| Failure::Unusable(error.into()))
+}
+
+/// All sinks, and the loop that delivers to them.
+pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Failure> {
+    let context = context(config)?;
+    let sinks: Result<Vec<_>, _> = config
+        .sinks
+        .iter()
+        .map(|sink| build_one(sink, &context))
+        .collect();
+    Ok(Deliverer::new(
+        store.clone(),
+        sinks?,
+        DeliverOptions::default(),
+    ))
+}
+
+/// Whether a sink gets documents whose text it has already.
+pub(crate) fn wants_duplicates(config: &Config, name: &str) -> bool {
+    let named = config.sinks.iter().find(|sink| sink.name == name);
+    named.is_some_and(|sink| sink.wants_duplicates)
+}
