@@ -1,6 +1,6 @@
 //! What must be there before the first document: the index template, the index
 //! behind its alias; and whether what is there is what we need. Changes nothing
-//! that exists.
+//! that exists but an older template of ours.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
