@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
+use cpu_time::{ProcessTime, ThreadTime};
 use jiff::Timestamp;
 use tidings_document::Document;
 use tidings_net::{Client, NetOptions};
 use tidings_sinks::{Context, SearchIndex, SearchQuery, SinkConfig, Verdict, build, rebuild};
 
-const BATCH: usize = 1000;
 /// Words that can occur; the frequent ones are very frequent (Zipf).
 const VOCABULARY: f64 = 80_000.0;
 const WORDS_PER_TEXT: usize = 320;
@@ -85,12 +85,17 @@ fn main() {
     let config = SinkConfig::Search(Default::default());
     let sink = build("search", &config, &context).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
+    let batch_size = sink.limits().max_docs;
 
     let mut indexing = Duration::ZERO;
+    let all = ProcessTime::now();
+    let mut making = Duration::ZERO;
     let mut slowest = Duration::ZERO;
-    for start in (0..documents).step_by(BATCH) {
-        let end = documents.min(start + BATCH);
+    for start in (0..documents).step_by(batch_size) {
+        let end = documents.min(start + batch_size);
+        let begin = ThreadTime::now();
         let batch: Vec<_> = (start..end).map(document).collect();
+        making += begin.elapsed();
         let begin = Instant::now();
         let verdicts = runtime.block_on(sink.deliver(&batch, Timestamp::UNIX_EPOCH));
         let took = begin.elapsed();
@@ -100,12 +105,18 @@ fn main() {
     }
     let rate = |time: Duration| documents as f64 / time.as_secs_f64();
     println!(
-        "delivered {documents} documents of {WORDS_PER_TEXT} words in {indexing:.1?}: {:.0} a second, each batch of {BATCH} committed (slowest {slowest:.0?})",
+        "delivered {documents} documents of {WORDS_PER_TEXT} words in {indexing:.1?}: {:.0} a second, each batch of {batch_size} committed (slowest {slowest:.0?})",
         rate(indexing)
+    );
+    // What a machine with nothing else to do would need, on one core.
+    let cpu = all.elapsed().saturating_sub(making);
+    println!(
+        "that took {cpu:.1?} of CPU: {:.0} for each second of one core",
+        rate(cpu)
     );
 
     // Newer revisions of the first ones.
-    let batch: Vec<_> = (0..BATCH.min(documents))
+    let batch: Vec<_> = (0..1000.min(documents))
         .map(|n| Document {
             revision: 2,
             ..document(n)

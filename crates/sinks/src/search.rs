@@ -63,7 +63,7 @@ fn default_path() -> PathBuf {
 }
 
 fn max_docs() -> usize {
-    1000
+    2000
 }
 
 /// Why the index can't be used.

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Index, IndexReader, IndexWriter, ReloadPolicy, TERMINATED, Term};
 use tidings_document::Document;
@@ -17,6 +18,8 @@ use crate::text;
 /// Two are 1.4 times as fast as one; each gives a segment for each commit, and
 /// more segments make searching slower.
 const MOST_THREADS: usize = 2;
+/// Merging eight at once, as is usual, is a third of all work.
+const MERGED_AT_ONCE: usize = 16;
 const MEMORY: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Writer {
@@ -107,7 +110,11 @@ impl Writer {
 
 fn writer_of(index: &Index) -> Result<IndexWriter, SearchError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Ok(index.writer_with_num_threads(cores.min(MOST_THREADS), MEMORY)?)
+    let writer = index.writer_with_num_threads(cores.min(MOST_THREADS), MEMORY)?;
+    let mut merging = LogMergePolicy::default();
+    merging.set_min_num_segments(MERGED_AT_ONCE);
+    writer.set_merge_policy(Box::new(merging));
+    Ok(writer)
 }
 
 pub(crate) fn reader_of(index: &Index) -> Result<IndexReader, SearchError> {
