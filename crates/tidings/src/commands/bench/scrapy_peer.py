@@ -8,17 +8,18 @@ import resource
 import socket
 import sys
 
-resolve = socket.getaddrinfo
+resolve, resolve_name = socket.getaddrinfo, socket.gethostbyname
 
 
-def resolve_here(host, *rest, **named):
+def here(host):
     """Names under .localhost are this machine (RFC 6761), which not every resolver knows."""
     is_here = isinstance(host, str) and host.endswith(".localhost")
-    return resolve("127.0.0.1" if is_here else host, *rest, **named)
+    return "127.0.0.1" if is_here else host
 
 
-# Before anything that takes a copy of it is imported.
-socket.getaddrinfo = resolve_here
+# Before anything that takes a copy of them is imported.
+socket.getaddrinfo = lambda host, *rest, **named: resolve(here(host), *rest, **named)
+socket.gethostbyname = lambda host: resolve_name(here(host))
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
