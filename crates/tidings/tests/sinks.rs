@@ -1,0 +1,150 @@
+//! Documents to sinks and back by search, as a user does it.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use serde_json::Value;
+use tidings::{Ended, Run};
+use tidings_sim::{FakeElasticsearch, SimClock, SimServer, WorldConfig};
+
+struct Desk {
+    runtime: tokio::runtime::Runtime,
+    sim: SimServer,
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    /// With a configuration file of its own.
+    fn new(sinks: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let config = WorldConfig {
+            sites: 2,
+            articles_per_site: 8,
+            crawl_delay: std::time::Duration::from_millis(20),
+            feed_window: Some(200),
+            ..WorldConfig::new(5)
+        };
+        let start = SimServer::start(config, SimClock::real(), "127.0.0.1:0");
+        let sim = runtime.block_on(start).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = format!(
+            "data_dir = '{}'\n[egress]\nallow = '127.0.0.0/8'\nports = '{}'\n[fetch]\nhost_delay_ms = 20\n[sink]\nallow = '127.0.0.0/8'\n{sinks}",
+            folder.path().display(),
+            sim.address().port()
+        );
+        std::fs::write(folder.path().join("tidings.toml"), file).unwrap();
+        Self {
+            runtime,
+            sim,
+            folder,
+        }
+    }
+
+    fn run(&self, args: &[&str]) -> Ended {
+        let config = self.folder.path().join("tidings.toml").display().to_string();
+        Run::new(&[args, &["--config", &config]].concat()).run()
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let ended = self.run(args);
+        assert_eq!(ended.code, 0, "{args:?}: {}{}", ended.stdout, ended.stderr);
+        ended.stdout
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let text = self.ok(&[args, &["--json"]].concat());
+        serde_json::from_str(text.lines().next().unwrap()).unwrap()
+    }
+
+    /// Adds the sites and runs until all orders of the sinks are done.
+    fn fetch_and_deliver(&self) -> i64 {
+        for site in self.sim.world().sites() {
+            self.ok(&["add", &site.home(), "--pause", "0"]);
+        }
+        let config = self.folder.path().join("tidings.toml").display().to_string();
+        let mut running = tidings::command(&["run", "--config", &config], self.folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        let fetched = loop {
+            assert!(std::time::Instant::now() < patience, "it takes too long");
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            let stats = self.json(&["frontier", "stats"]);
+            let count = |status: &str| stats["by_status"][status].as_i64().unwrap();
+            let is_done = count("pending") + count("fetching") == 0 && count("fetched") > 10;
+            let states = self.ok(&["sink", "ls", "--json"]);
+            let waits = |line: &str| serde_json::from_str::<Value>(line).unwrap()["waiting"] != 0;
+            if is_done && !states.lines().any(waits) {
+                break count("fetched");
+            }
+        };
+        let pid = running.id().to_string();
+        std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(0));
+        fetched
+    }
+}
+
+#[test]
+fn what_was_fetched_can_be_searched() {
+    let desk = Desk::new("");
+    let fetched = desk.fetch_and_deliver();
+    let state = desk.json(&["sink", "ls"]);
+    assert_eq!(state["sink"], "search");
+    let all = desk.json(&["search", "--limit", "1000"]);
+    assert_eq!(all["total"].as_i64(), state["delivered"].as_i64());
+    assert!(all["total"].as_i64().unwrap() <= fetched);
+    let title = all["hits"][0]["title"].as_str().unwrap();
+    let found = desk.ok(&["search", &format!("\"{title}\"")]);
+    assert!(found.contains(title), "{found}");
+    assert!(desk.ok(&["search", "zzzunheardof"]).ends_with("0 found\n"));
+    assert_eq!(desk.json(&["search", "--language", "xx"])["total"], 0);
+
+    // Thrown away, it is made anew from the documents.
+    std::fs::remove_dir_all(desk.folder.path().join("search")).unwrap();
+    let ended = desk.run(&["search", "x"]);
+    assert!(ended.stderr.contains("tidings sink rebuild search"), "{}", ended.stderr);
+    assert_eq!(desk.json(&["sink", "rebuild", "search"])["rebuilt"], all["total"]);
+    assert_eq!(desk.json(&["search"])["total"], all["total"]);
+}
+
+#[test]
+fn a_sink_is_tested_replayed_and_explained() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let index = runtime.block_on(FakeElasticsearch::start()).unwrap();
+    let desk = Desk::new(&format!("[search]\nenabled = false\n[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n", index.url()));
+    let report = desk.ok(&["sink", "test", "index"]);
+    assert!(report.starts_with("ok "), "{report}");
+    index.set_down(true);
+    let report = desk.run(&["sink", "test", "index"]);
+    assert_eq!(report.code, 1);
+    assert!(report.stdout.contains("failed "), "{}", report.stdout);
+    index.set_down(false);
+
+    desk.fetch_and_deliver();
+    let delivered = desk.json(&["sink", "ls"])["delivered"].as_i64().unwrap();
+    assert_eq!(index.documents("raw_content").len() as i64, delivered);
+    assert_eq!(desk.json(&["sink", "replay", "index"])["replayed"].as_i64(), Some(delivered));
+    assert_eq!(desk.json(&["sink", "replay", "index", "--since", "2100-01-01T00:00:00Z"])["replayed"], 0);
+    assert_eq!(desk.ok(&["sink", "dead", "index"]), "");
+    assert_eq!(desk.json(&["sink", "retry", "index"])["retried"], 0);
+
+    let ended = desk.run(&["sink", "test", "indx"]);
+    assert!(ended.stderr.contains("there are: index"), "{}", ended.stderr);
+    let _keep = &desk.runtime;
+}
+
+#[test]
+fn a_wrong_sink_is_a_wrong_configuration() {
+    let desk = Desk::new("[sinks.hook]\nkind = 'webhook'\nulr = 'x'\n");
+    let ended = desk.run(&["sink", "ls"]);
+    assert_eq!(ended.code, 78);
+    assert!(ended.stderr.contains("sinks.hook: unknown field `ulr`"), "{}", ended.stderr);
+}
