@@ -208,7 +208,7 @@ impl Store {
     /// Whether some sink has more orders waiting than this. Counts no further.
     pub async fn outbox_exceeds(&self, bound: u64) -> Result<bool> {
         let sql =
-            "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE sink = $1 LIMIT $2) AS some";
+            "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE sink = $1 LIMIT $2) AS counted";
         let bound = i64::try_from(bound).unwrap_or(i64::MAX);
         for sink in self.sinks().await? {
             let values = [

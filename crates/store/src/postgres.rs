@@ -3,6 +3,7 @@
 //! order, so that submits, claims and completions can't deadlock.
 
 mod claim;
+mod documents;
 mod pool;
 mod rows;
 mod settle;

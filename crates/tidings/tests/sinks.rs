@@ -46,7 +46,12 @@ impl Desk {
     }
 
     fn run(&self, args: &[&str]) -> Ended {
-        let config = self.folder.path().join("tidings.toml").display().to_string();
+        let config = self
+            .folder
+            .path()
+            .join("tidings.toml")
+            .display()
+            .to_string();
         Run::new(&[args, &["--config", &config]].concat()).run()
     }
 
@@ -66,7 +71,12 @@ impl Desk {
         for site in self.sim.world().sites() {
             self.ok(&["add", &site.home(), "--pause", "0"]);
         }
-        let config = self.folder.path().join("tidings.toml").display().to_string();
+        let config = self
+            .folder
+            .path()
+            .join("tidings.toml")
+            .display()
+            .to_string();
         let mut running = tidings::command(&["run", "--config", &config], self.folder.path())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
@@ -86,7 +96,10 @@ impl Desk {
             }
         };
         let pid = running.id().to_string();
-        std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        std::process::Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap();
         assert_eq!(running.wait().unwrap().code(), Some(0));
         fetched
     }
@@ -110,8 +123,15 @@ fn what_was_fetched_can_be_searched() {
     // Thrown away, it is made anew from the documents.
     std::fs::remove_dir_all(desk.folder.path().join("search")).unwrap();
     let ended = desk.run(&["search", "x"]);
-    assert!(ended.stderr.contains("tidings sink rebuild search"), "{}", ended.stderr);
-    assert_eq!(desk.json(&["sink", "rebuild", "search"])["rebuilt"], all["total"]);
+    assert!(
+        ended.stderr.contains("tidings sink rebuild search"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(
+        desk.json(&["sink", "rebuild", "search"])["rebuilt"],
+        all["total"]
+    );
     assert_eq!(desk.json(&["search"])["total"], all["total"]);
 }
 
@@ -119,7 +139,10 @@ fn what_was_fetched_can_be_searched() {
 fn a_sink_is_tested_replayed_and_explained() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let index = runtime.block_on(FakeElasticsearch::start()).unwrap();
-    let desk = Desk::new(&format!("[search]\nenabled = false\n[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n", index.url()));
+    let desk = Desk::new(&format!(
+        "[search]\nenabled = false\n[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n",
+        index.url()
+    ));
     let report = desk.ok(&["sink", "test", "index"]);
     assert!(report.starts_with("ok "), "{report}");
     index.set_down(true);
@@ -131,13 +154,23 @@ fn a_sink_is_tested_replayed_and_explained() {
     desk.fetch_and_deliver();
     let delivered = desk.json(&["sink", "ls"])["delivered"].as_i64().unwrap();
     assert_eq!(index.documents("raw_content").len() as i64, delivered);
-    assert_eq!(desk.json(&["sink", "replay", "index"])["replayed"].as_i64(), Some(delivered));
-    assert_eq!(desk.json(&["sink", "replay", "index", "--since", "2100-01-01T00:00:00Z"])["replayed"], 0);
+    assert_eq!(
+        desk.json(&["sink", "replay", "index"])["replayed"].as_i64(),
+        Some(delivered)
+    );
+    assert_eq!(
+        desk.json(&["sink", "replay", "index", "--since", "2100-01-01T00:00:00Z"])["replayed"],
+        0
+    );
     assert_eq!(desk.ok(&["sink", "dead", "index"]), "");
     assert_eq!(desk.json(&["sink", "retry", "index"])["retried"], 0);
 
     let ended = desk.run(&["sink", "test", "indx"]);
-    assert!(ended.stderr.contains("there are: index"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("there are: index"),
+        "{}",
+        ended.stderr
+    );
     let _keep = &desk.runtime;
 }
 
@@ -146,5 +179,9 @@ fn a_wrong_sink_is_a_wrong_configuration() {
     let desk = Desk::new("[sinks.hook]\nkind = 'webhook'\nulr = 'x'\n");
     let ended = desk.run(&["sink", "ls"]);
     assert_eq!(ended.code, 78);
-    assert!(ended.stderr.contains("sinks.hook: unknown field `ulr`"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("sinks.hook: unknown field `ulr`"),
+        "{}",
+        ended.stderr
+    );
 }

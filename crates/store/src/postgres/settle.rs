@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::documents::write_documents;
 use super::pool::Connection;
 use super::rows::{Events, HEADS, LOCK_HOSTS, hosts_of, write_moves};
-use crate::documents::PreparedDocument;
 use crate::error::Result;
 use crate::frontier::Status;
 use crate::ids::FrontierId;
@@ -84,6 +84,7 @@ pub(super) async fn settle(
         return Ok(accepted);
     }
     let (mut moves, mut events) = (Moves::default(), Events::default());
+    let mut documents = Vec::new();
     for (source_id, origin, status) in update_urls(connection, &held, now).await? {
         moves.add(source_id, origin, Status::Fetching, -1);
         moves.add(source_id, origin, status, 1);
@@ -103,9 +104,10 @@ pub(super) async fn settle(
         }
         if let Some(document) = &settlement.document {
             let home = settlement.moved_to.as_ref().map_or(*id, |(row, _)| row.id);
-            write_document(connection, home, document, now).await?;
+            documents.push((home, document));
         }
     }
+    write_documents(connection, documents, now).await?;
     events.write(connection, now).await?;
     rest(connection, &held, now).await?;
     write_moves(connection, &moves).await?;
@@ -299,71 +301,6 @@ async fn arrive(
         }
     }
     Ok(true)
-}
-
-/// A new document, a new revision, or nothing when the text is the same. Every
-/// enabled sink gets its order in the same transaction.
-async fn write_document(
-    connection: &mut Connection<'_>,
-    id: FrontierId,
-    document: &PreparedDocument,
-    now: i64,
-) -> Result<()> {
-    let (host, url) = (id.host.0, &id.url.0[..]);
-    let before = connection
-        .query(
-            "SELECT revision, content_hash FROM documents WHERE host_id = $1 AND url_id = $2",
-            &[&host, &url],
-        )
-        .await?;
-    let revision = match before.first() {
-        Some(row) => {
-            let hash: Option<Vec<u8>> = row.get(1);
-            if hash.is_some() && hash == document.content_hash {
-                return Ok(());
-            }
-            row.get::<_, i32>(0) + 1
-        }
-        None => 1,
-    };
-    let twin = connection
-        .query(
-            "SELECT url_id || key_tail FROM documents WHERE content_hash = $1 AND content_hash IS NOT NULL
-                AND NOT (host_id = $2 AND url_id = $3) ORDER BY fetched_at LIMIT 1",
-            &[&document.content_hash, &host, &url],
-        )
-        .await?;
-    let duplicate_of: Option<Vec<u8>> = twin.first().map(|row| row.get(0));
-    connection
-        .execute(
-            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body, change_id)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, pg_current_xact_id()::text::BIGINT)
-             ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
-                title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
-                fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id",
-            &[
-                &host,
-                &url,
-                &&document.key_tail[..],
-                &revision,
-                &document.source_id,
-                &document.title,
-                &document.content_hash,
-                &duplicate_of,
-                &now,
-                &document.body,
-            ],
-        )
-        .await?;
-    connection
-        .execute(
-            "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
-             SELECT name, $1, $2, $3, 0, $4, $4 FROM sinks WHERE enabled = 1 AND (duplicates = 1 OR $5) ORDER BY name
-             ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, attempts = 0, next_attempt_at = excluded.next_attempt_at",
-            &[&host, &url, &revision, &now, &duplicate_of.is_none()],
-        )
-        .await
-        .map(drop)
 }
 
 /// The hosts after their requests ended.

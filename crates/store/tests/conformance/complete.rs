@@ -16,6 +16,7 @@ on_both_engines!(
     a_redirect_to_a_waiting_url_finishes_both,
     a_document_grows_revisions_only_when_its_text_changes,
     the_same_text_elsewhere_is_a_duplicate,
+    of_two_copies_in_one_batch_the_second_is_one,
     every_sink_gets_one_order_and_every_order_a_verdict,
     a_lost_lease_writes_no_document,
     the_whole_story_is_told,
@@ -261,6 +262,24 @@ async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
         waiting,
         [("archive".to_owned(), 2), ("search".to_owned(), 1)]
     );
+}
+
+async fn of_two_copies_in_one_batch_the_second_is_one(t: Fixture) {
+    t.store.put_sink("search", true, false).await.unwrap();
+    let urls = ["https://b.example/1", "https://a.example/2"];
+    t.submit(&urls).await;
+    let mut claims = t.claim(2).await;
+    claims.sort_by_key(|claim| claim.url.as_str() != urls[0]);
+    let completions: Vec<_> = claims
+        .iter()
+        .map(|claim| {
+            tidings_store::Completion::new(claim.ticket, with_document(claim.url.as_str(), "wire"))
+        })
+        .collect();
+    assert_eq!(t.store.complete(&completions).await.unwrap(), [true, true]);
+    let copy = t.store.document(id(urls[1])).await.unwrap().unwrap();
+    assert_eq!(copy.duplicate_of, Some(target(urls[0]).key));
+    assert_eq!(t.store.outbox().await.unwrap()[0].waiting, 1);
 }
 
 async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {

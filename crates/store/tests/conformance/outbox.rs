@@ -27,13 +27,15 @@ fn with_document(url: &str, text: &str) -> Outcome {
             content_hash: Some(hash),
             body: format!("{{\"title\":\"{text}\"}}"),
         })),
-        again_in: Some(MINUTE),
+        again_in: None,
     }
 }
 
 async fn fetch(t: &Fixture, url: &str, text: &str) {
     t.submit(&[url]).await;
     t.pass(MINUTE);
+    // One that was fetched before is fetched again.
+    t.store.requeue(&[id(url)]).await.unwrap();
     let claim = t.claim_one().await;
     assert!(t.complete(&claim, with_document(url, text)).await);
 }

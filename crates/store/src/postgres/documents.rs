@@ -1,0 +1,154 @@
+//! Documents and their orders, a statement each for the whole batch: a new
+//! document, a new revision, or nothing when the text is the same.
+
+use std::collections::{HashMap, HashSet};
+
+use super::pool::Connection;
+use crate::documents::PreparedDocument;
+use crate::error::Result;
+use crate::ids::FrontierId;
+
+const BEFORE: &str = "SELECT n.at::INTEGER, d.revision, d.content_hash
+    FROM unnest($1::BIGINT[], $2::BYTEA[]) WITH ORDINALITY AS n(host_id, url_id, at)
+    JOIN documents d ON d.host_id = n.host_id AND d.url_id = n.url_id";
+
+/// The earliest document of each text.
+const TWINS: &str = "SELECT DISTINCT ON (content_hash) content_hash, url_id || key_tail
+    FROM documents WHERE content_hash = ANY($1::BYTEA[]) AND content_hash IS NOT NULL
+    ORDER BY content_hash, fetched_at";
+
+const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, body, fetched_at, change_id)
+    SELECT n.*, $10, pg_current_xact_id()::text::BIGINT
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BYTEA[], $4::INTEGER[], $5::BIGINT[], $6::TEXT[], $7::BYTEA[], $8::BYTEA[], $9::TEXT[]) AS n
+    ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
+        title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
+        fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id";
+
+const ORDER: &str = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+    SELECT s.name, n.host_id, n.url_id, n.revision, 0, $5, $5
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::BOOLEAN[]) AS n(host_id, url_id, revision, is_copy), sinks s
+    WHERE s.enabled = 1 AND (s.duplicates = 1 OR NOT n.is_copy)
+    ORDER BY s.name, n.host_id, n.url_id
+    ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, attempts = 0, next_attempt_at = excluded.next_attempt_at";
+
+type Written<'a> = (FrontierId, &'a PreparedDocument);
+
+/// Writes documents, each with its id. One that comes twice is written twice,
+/// in order.
+pub(super) async fn write_documents(
+    connection: &mut Connection<'_>,
+    documents: Vec<Written<'_>>,
+    now: i64,
+) -> Result<()> {
+    let mut rest = documents;
+    while !rest.is_empty() {
+        let mut seen = HashSet::new();
+        let (once, again) = rest.into_iter().partition(|(id, _)| seen.insert(*id));
+        write_once(connection, once, now).await?;
+        rest = again;
+    }
+    Ok(())
+}
+
+/// The same for documents of which none comes twice.
+async fn write_once(
+    connection: &mut Connection<'_>,
+    documents: Vec<Written<'_>>,
+    now: i64,
+) -> Result<()> {
+    let changed = changed(connection, documents).await?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let copies = copies(connection, &changed).await?;
+    // Rows are locked in one order by everyone.
+    let mut rows: Vec<_> = changed.into_iter().zip(copies).collect();
+    rows.sort_unstable_by_key(|((id, ..), _)| *id);
+    let (changed, copies): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let hosts: Vec<i64> = changed.iter().map(|(id, ..)| id.host.0).collect();
+    let urls: Vec<&[u8]> = changed.iter().map(|(id, ..)| &id.url.0[..]).collect();
+    let revisions: Vec<i32> = changed.iter().map(|(.., revision)| *revision).collect();
+    let of = |part: fn(&PreparedDocument) -> &str| -> Vec<&str> {
+        changed
+            .iter()
+            .map(|(_, document, _)| part(document))
+            .collect()
+    };
+    let tails: Vec<&[u8]> = changed
+        .iter()
+        .map(|(_, document, _)| &document.key_tail[..])
+        .collect();
+    let sources: Vec<i64> = changed
+        .iter()
+        .map(|(_, document, _)| document.source_id)
+        .collect();
+    let hashes: Vec<Option<&[u8]>> = changed
+        .iter()
+        .map(|(_, document, _)| document.content_hash.as_deref())
+        .collect();
+    let (titles, bodies) = (
+        of(|document| &document.title),
+        of(|document| &document.body),
+    );
+    connection
+        .execute(
+            WRITE,
+            &[
+                &hosts, &urls, &tails, &revisions, &sources, &titles, &hashes, &copies, &bodies,
+                &now,
+            ],
+        )
+        .await?;
+    let are_copies: Vec<bool> = copies.iter().map(Option::is_some).collect();
+    connection
+        .execute(ORDER, &[&hosts, &urls, &revisions, &are_copies, &now])
+        .await
+        .map(drop)
+}
+
+/// Those whose text is new, with the revision that they become.
+async fn changed<'a>(
+    connection: &mut Connection<'_>,
+    documents: Vec<Written<'a>>,
+) -> Result<Vec<(FrontierId, &'a PreparedDocument, i32)>> {
+    let hosts: Vec<i64> = documents.iter().map(|(id, _)| id.host.0).collect();
+    let urls: Vec<&[u8]> = documents.iter().map(|(id, _)| &id.url.0[..]).collect();
+    let mut before: HashMap<usize, (i32, Option<Vec<u8>>)> = HashMap::new();
+    for row in connection.query(BEFORE, &[&hosts, &urls]).await? {
+        let at = row.get::<_, i32>(0).unsigned_abs() as usize - 1;
+        before.insert(at, (row.get(1), row.get(2)));
+    }
+    let mut changed = Vec::with_capacity(documents.len());
+    for (at, (id, document)) in documents.into_iter().enumerate() {
+        match before.get(&at) {
+            None => changed.push((id, document, 1)),
+            Some((_, hash)) if hash.is_some() && *hash == document.content_hash => {}
+            Some((revision, _)) => changed.push((id, document, revision + 1)),
+        }
+    }
+    Ok(changed)
+}
+
+/// For each the url key of the earliest document with its text, if that is another.
+async fn copies(
+    connection: &mut Connection<'_>,
+    documents: &[(FrontierId, &PreparedDocument, i32)],
+) -> Result<Vec<Option<Vec<u8>>>> {
+    let hashes: Vec<&[u8]> = documents
+        .iter()
+        .filter_map(|(_, document, _)| document.content_hash.as_deref())
+        .collect();
+    let mut first: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
+    for row in connection.query(TWINS, &[&hashes]).await? {
+        first.insert(row.get(0), row.get(1));
+    }
+    let mut copies = Vec::with_capacity(documents.len());
+    for (id, document, _) in documents {
+        let key = [&id.url.0[..], &document.key_tail[..]].concat();
+        copies.push(document.content_hash.as_ref().and_then(|hash| {
+            let earliest = first.entry(hash.clone()).or_insert_with(|| key.clone());
+            (*earliest != key).then(|| earliest.clone())
+        }));
+    }
+    Ok(copies)
+}
