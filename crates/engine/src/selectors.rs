@@ -59,7 +59,7 @@ impl SelectorSettings {
     }
 
     /// Ready for use; the error names the field and the column.
-    pub(crate) fn parsed(&self) -> Result<Selectors, String> {
+    pub fn parsed(&self) -> Result<Selectors, String> {
         let mut parsed = Selectors::default();
         for (name, text) in self.article.named() {
             let selector = Selector::parse(&text)

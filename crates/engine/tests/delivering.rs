@@ -378,3 +378,128 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
         table.pass(world::HOUR);
     }
 }
+
+#[tokio::test]
+async fn a_sink_that_is_away_for_hours_gets_everything_when_it_is_back() {
+    let table = world::Table::start(tidings_store::StoreOptions::default()).await;
+    let index = FakeElasticsearch::start().await.unwrap();
+    let deliverer = deliverer(&table.store, vec![elasticsearch("index", &index.url())]);
+    deliverer.register(|_| false).await.unwrap();
+    let pages = pages();
+    store_all(&table.store, &pages).await;
+    index.set_down(true);
+    for _ in 0..6 {
+        let soon = async { tokio::time::sleep(Duration::from_millis(300)).await };
+        deliverer.run(soon).await;
+        assert_eq!(
+            outbox(&table.store).await["index"].waiting as usize,
+            pages.len()
+        );
+        table.pass(world::HOUR);
+    }
+    index.set_down(false);
+    deliver_all(&deliverer, &table.store, &["index"]).await;
+    assert_eq!(index.documents("raw_content").len(), pages.len());
+}
+
+/// Pages of a folder (`TIDINGS_TEST_CORPUS`, `*.html.gz`), or a few of our own.
+fn pages() -> Vec<(String, Vec<u8>)> {
+    let Ok(folder) = std::env::var("TIDINGS_TEST_CORPUS") else {
+        let page = |n: usize| {
+            let text = format!("<p>The council of harbour town number {n} voted for the pier after a debate of many hours.</p>").repeat(5);
+            let json = format!(
+                "{{\"@type\":\"NewsArticle\",\"headline\":\"Pier {n}\",\"datePublished\":\"2026-11-0{n}T10:00:00+01:00\",\"wordCount\":\"120\",\"image\":{{\"url\":\"http://a.example/{n}.jpg\"}},\"weird\":[1,{{\"a\":2}}]}}"
+            );
+            format!(
+                "<html><head><title>Pier {n}</title><meta property=og:image:width content=640px><script type=application/ld+json>{json}</script></head><article><h1>Pier {n}</h1>{text}</article>"
+            )
+        };
+        return (1..6)
+            .map(|n| (format!("http://a.example/{n}"), page(n).into_bytes()))
+            .collect();
+    };
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if let Some(id) = name.strip_suffix(".html.gz") {
+            let packed = Command::new("gzip").arg("-dc").arg(&path).output().unwrap();
+            pages.push((format!("http://corpus.example/{id}"), packed.stdout));
+        }
+    }
+    pages
+}
+
+/// Documents as the workers would make them, without fetching.
+async fn store_all(store: &Store, pages: &[(String, Vec<u8>)]) {
+    for (url, html) in pages {
+        let url = tidings_url::FetchUrl::parse(url).unwrap();
+        let key = url.canonical(&tidings_url::Rules::default()).key();
+        let page = tidings_extract::Page {
+            html,
+            url: url.as_str(),
+            charset: None,
+            selectors: None,
+            feed: None,
+            now: "2026-11-15T00:00:00Z".parse().unwrap(),
+        };
+        let article = tidings_extract::extract(&page, &tidings_extract::Options::default());
+        let serde_json::Value::Object(raw_content) =
+            serde_json::to_value(&article.raw_content).unwrap()
+        else {
+            panic!("fields are an object");
+        };
+        let document = tidings_document::Document {
+            id: key.to_string(),
+            url: url.as_str().to_owned(),
+            title: article.title.map(|title| title.value).unwrap_or_default(),
+            body_text: article.text,
+            raw_content,
+            ..tidings_document::Document::default()
+        };
+        let target = tidings_store::Target {
+            key,
+            host: url.host_key(&tidings_url::ProxyHosts::default()),
+            url,
+        };
+        let submission =
+            tidings_store::Submission::new(target.clone(), tidings_store::Origin::Manual);
+        store.submit(&[submission]).await.unwrap();
+        let mut request = tidings_store::ClaimRequest::new(1, 1);
+        request.lease = Duration::from_secs(3600);
+        let outcome = tidings_store::Outcome::Fetched {
+            etag: None,
+            last_modified: None,
+            content_hash: None,
+            document: Some(Box::new(tidings_store::NewDocument {
+                key,
+                source_id: 0,
+                title: document.title.clone(),
+                content_hash: None,
+                body: serde_json::to_string(&document).unwrap(),
+            })),
+            again_in: None,
+        };
+        store
+            .set_host_limits(target.id().host, Duration::ZERO, 1)
+            .await
+            .unwrap();
+        let claim = store.claim(&request).await.unwrap().claims.remove(0);
+        let completion = tidings_store::Completion::new(claim.ticket, outcome);
+        assert_eq!(store.complete(&[completion]).await.unwrap(), [true]);
+    }
+}
+
+#[tokio::test]
+async fn the_strict_index_takes_every_document() {
+    let table = world::Table::start(tidings_store::StoreOptions::default()).await;
+    let index = FakeElasticsearch::start().await.unwrap();
+    let deliverer = deliverer(&table.store, vec![elasticsearch("index", &index.url())]);
+    deliverer.register(|_| true).await.unwrap();
+    let pages = pages();
+    store_all(&table.store, &pages).await;
+    deliver_all(&deliverer, &table.store, &["index"]).await;
+    let dead = table.store.dead_letters("index", 5).await.unwrap();
+    assert!(dead.is_empty(), "{dead:?}");
+    assert_eq!(index.documents("raw_content").len(), pages.len());
+}

@@ -100,6 +100,14 @@ impl Store {
         Ok(StartedTask::Started(started))
     }
 
+    /// The latest tasks, the last first.
+    pub async fn tasks(&self, limit: u32) -> Result<Vec<Task>> {
+        let sql = format!("{SELECT} ORDER BY created_at DESC, task_id DESC LIMIT $1");
+        let values = [Value::Int(i64::from(limit))];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter().map(task).collect()
+    }
+
     pub async fn task(&self, id: i64) -> Result<Option<Task>> {
         let rows = self
             .rows(Statement::new(

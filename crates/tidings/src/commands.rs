@@ -14,6 +14,7 @@ pub(crate) mod fetch;
 pub(crate) mod frontier;
 pub(crate) mod migrate_store;
 pub(crate) mod poll;
+pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod sim;

@@ -289,3 +289,34 @@ fn starters_that_were_removed_do_not_come_back() {
     );
     assert!(!desk.ok(&["source", "ls"]).contains("BBC News"));
 }
+
+#[test]
+fn selectors_are_tried_before_they_are_saved() {
+    let desk = Desk::new();
+    let site = desk.sim.world().site(0);
+    let entry = desk
+        .sim
+        .ledger()
+        .entries_of(&site)
+        .find(|entry| entry.expected == Expected::Document)
+        .unwrap();
+    let shown = desk.ok(&["source", "test", &entry.url, "--selector", "title=title"]);
+    assert!(shown.contains("title      title  matched 1: "), "{shown}");
+    assert!(shown.contains("(selector)"), "{shown}");
+    let tested = desk.json(&["source", "test", &entry.url]);
+    assert_eq!(tested["article"]["title"]["value"], entry.title.as_str());
+    let ended = desk.run(&["source", "test", &entry.url, "--selector", "title=h1["]);
+    assert!(
+        ended.stderr.contains("selectors.article.title"),
+        "{}",
+        ended.stderr
+    );
+
+    let article = desk.json(&["fetch", &entry.url, "--extract"]);
+    assert_eq!(article["title"]["value"], entry.title.as_str());
+    assert!(
+        desk.ok(&["fetch", &entry.url, "--extract"])
+            .contains(&entry.title)
+    );
+    assert_eq!(desk.ok(&["source", "tasks"]), "");
+}

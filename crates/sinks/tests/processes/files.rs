@@ -17,9 +17,8 @@ use crate::fixture::{deliver, document, documents, until_done};
 async fn the_reference_reader_finds_nothing_wrong() {
     let folder = tempfile::tempdir().unwrap();
     deliver(&*open("warc", folder.path()), &documents(0..20)).await;
-    let has_warcio = Command::new("python3")
-        .args(["-c", "import warcio"])
-        .output();
+    let python = std::env::var("TIDINGS_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let has_warcio = Command::new(&python).args(["-c", "import warcio"]).output();
     if !has_warcio.is_ok_and(|output| output.status.success()) {
         let note = "skipped: python3 has no warcio (pip install warcio)\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
@@ -37,7 +36,7 @@ for record in ArchiveIterator(open(sys.argv[1], 'rb'), check_digests='raise'):
         assert record.http_headers.get_statuscode() == '200', record.http_headers
         assert body.startswith(b'<h1>Story'), body
 print(kinds.count('warcinfo'), kinds.count('response'), kinds.count('metadata'))";
-    let output = Command::new("python3")
+    let output = Command::new(&python)
         .args(["-c", check])
         .arg(&file)
         .output()

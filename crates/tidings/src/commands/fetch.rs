@@ -12,6 +12,7 @@ use tidings_net::{
 };
 use tidings_url::{FetchUrl, ProxyHosts};
 
+use super::reading;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output;
@@ -21,6 +22,7 @@ use crate::output;
 #[command(after_help = "Examples:
   tidings fetch https://example.com/story
   tidings fetch https://example.com/feed.xml --as feed --json
+  tidings fetch https://example.com/story --extract
   tidings fetch https://example.com/story --body > story.html
   tidings fetch http://10.1.2.3/ --set egress.allow=10.1.2.0/24")]
 pub(crate) struct FetchArgs {
@@ -30,6 +32,10 @@ pub(crate) struct FetchArgs {
     /// Print the decoded body and nothing else
     #[arg(long, conflicts_with = "json")]
     body: bool,
+
+    /// Print the article that is read out of the page, and where each field came from
+    #[arg(long, conflicts_with = "body")]
+    extract: bool,
 
     /// What it is taken for: it decides the limits and what is accepted
     #[arg(long = "as", value_name = "KIND", default_value = "page")]
@@ -158,6 +164,13 @@ fn show(
         return match decoded {
             Some(decoded) => output::text(&decoded.text),
             None => output::bytes(&response.body),
+        };
+    }
+    if args.extract {
+        let article = reading::article(response, None);
+        return match json {
+            true => output::json(&article),
+            false => reading::show(&article),
         };
     }
     let headers = headers(response);

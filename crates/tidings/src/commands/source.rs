@@ -9,11 +9,12 @@ use tidings_engine::{
     Fired, ListFormat, Outside, PollOptions, PollOutcome, Poller, SourceDraft, SourceSettings,
     change_source, import_list, list_end, list_start, read_list, seed, write_row,
 };
-use tidings_net::Client;
-use tidings_store::{Feed, FetchLogRow, Source, Store};
-use tidings_url::FetchUrl;
+use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
+use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
+use tidings_url::{FetchUrl, ProxyHosts};
 
 use super::add::{self, AddArgs, SettingArgs, Shown};
+use super::reading;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -29,6 +30,7 @@ use crate::{output, stores};
   tidings source edit example --policy fixed --interval 30
   tidings source disable example --reason 'asked to stop'
   tidings source fire example --dry-run
+  tidings source test https://example.com/story --selector title=h1.headline
   tidings source import subscriptions.opml --dry-run
   tidings source export --format csv > sources.csv")]
 pub(crate) struct SourceArgs {
@@ -54,6 +56,10 @@ enum What {
     Disable(DisableArgs),
     /// Poll a source now, once a minute at most
     Fire(FireArgs),
+    /// Read one page as a source would, and show what each selector matched
+    Test(TestArgs),
+    /// List what was asked for lately, and how it ended
+    Tasks,
     /// Add all sources of an OPML, CSV or JSON lines file
     Import(ImportArgs),
     /// Print all sources as a list that can be imported
@@ -75,6 +81,20 @@ struct EditArgs {
 
     #[command(flatten)]
     settings: SettingArgs,
+}
+
+#[derive(Debug, Args)]
+struct TestArgs {
+    /// A page of the source
+    url: FetchUrl,
+
+    /// Whose selectors [default: the source of the same site]
+    #[arg(long)]
+    source: Option<String>,
+
+    /// Try a selector before it is saved, for example --selector title=h1.headline
+    #[arg(long = "selector", value_name = "FIELD=CSS")]
+    selectors: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -156,6 +176,8 @@ pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), 
         What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
         What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
         What::Fire(args) => fire(&store, args, config, json).await,
+        What::Test(args) => test(&store, args, config, json).await,
+        What::Tasks => Ok(tasks(&store, json).await?),
         What::Import(args) => Ok(import(&store, args, json).await?),
         What::Export(args) => Ok(export(&store, args.format.format()).await?),
     })
@@ -288,6 +310,103 @@ async fn set_enabled(store: &Store, name: &str, reason: Option<&str>) -> anyhow:
         "enabled"
     };
     output::line(&format!("{verb} {}", source.name))
+}
+
+/// Reads one page with the selectors of a source, and keeps nothing.
+async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    let source = match &args.source {
+        Some(name) => Some(named(store, name).await?),
+        None => of_site(store, &args.url).await?,
+    };
+    let mut settings = match &source {
+        Some(source) => SourceSettings::of(source).map_err(anyhow::Error::new)?,
+        None => SourceSettings::default(),
+    };
+    let mut selectors = serde_json::to_value(&settings.selectors.article)
+        .context("the selectors can't be shown")?;
+    for pair in &args.selectors {
+        let (field, css) = pair
+            .split_once('=')
+            .with_context(|| format!("--selector {pair:?} is not FIELD=CSS"))?;
+        selectors[field] = match field {
+            "exclude" => serde_json::json!([css]),
+            _ => css.into(),
+        };
+    }
+    settings.selectors.article = serde_json::from_value(selectors).context(
+        "that is no field of an article; there are title, body, author, published, image, exclude",
+    )?;
+    let parsed = settings
+        .selectors
+        .parsed()
+        .map_err(|why| anyhow::anyhow!(why))?;
+    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let place = || format!("{} was not fetched", args.url);
+    robots.permit(&args.url).await.with_context(place)?;
+    let request = Request::get(args.url.clone(), Purpose::Page);
+    let response = client
+        .fetch(request, Redirects::Ask(&robots))
+        .await
+        .with_context(place)?;
+    let matched = reading::matches(&response, &settings.selectors.article)?;
+    let article = reading::article(&response, Some(&parsed));
+    if json {
+        let name = source.map(|source| source.name);
+        return Ok(output::json(
+            &serde_json::json!({ "source": name, "status": response.status, "selectors": matched, "article": article }),
+        )?);
+    }
+    let whose = source.map_or("no source".to_owned(), |source| source.name);
+    output::line(&format!("status {}, selectors of {whose}", response.status))?;
+    for found in &matched {
+        let first = found.texts.first().map_or("nothing", String::as_str);
+        let first: String = first.chars().take(80).collect();
+        output::line(&format!(
+            "{:<9}  {}  matched {}: {first}",
+            found.field,
+            found.selector,
+            found.texts.len()
+        ))?;
+    }
+    output::line("")?;
+    Ok(reading::show(&article)?)
+}
+
+/// The source that a page belongs to, by its site.
+async fn of_site(store: &Store, url: &FetchUrl) -> anyhow::Result<Option<Source>> {
+    let mut after = i64::MIN;
+    loop {
+        let sources = store.sources_after(after, PAGE).await?;
+        let Some(last) = sources.last() else {
+            return Ok(None);
+        };
+        after = last.source_id;
+        let is_of_site = |source: &Source| {
+            let home = FetchUrl::parse(&source.url);
+            home.is_ok_and(|home| home.registrable_domain() == url.registrable_domain())
+        };
+        if let Some(source) = sources.into_iter().find(is_of_site) {
+            return Ok(Some(source));
+        }
+    }
+}
+
+async fn tasks(store: &Store, json: bool) -> anyhow::Result<()> {
+    let tasks = store.tasks(100).await?;
+    if json {
+        return tasks.iter().try_for_each(output::json);
+    }
+    let row = |task: &Task| {
+        [
+            task.created_at.to_string(),
+            task.kind.clone(),
+            task.subject.clone(),
+            task.status.clone(),
+            task.detail.clone(),
+        ]
+    };
+    output::columns(&tasks.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The list that ships with the program, without what was offered before.
