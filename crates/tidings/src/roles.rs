@@ -98,9 +98,8 @@ impl Roles {
             }
         };
         let delivering = async {
-            match &self.deliverer {
-                Some(deliverer) => deliverer.run(asked()).await,
-                None => {}
+            if let Some(deliverer) = &self.deliverer {
+                deliverer.run(asked()).await;
             }
         };
         let stopping = async {

@@ -54,10 +54,11 @@ pub(crate) fn run(args: &ApplyArgs, config: &Config, json: bool) -> Result<(), F
         let applied = apply(&store, &drafts, args.prune, args.dry_run)
             .await
             .with_context(|| format!("{place} was not applied"))?;
-        Ok(match json {
+        match json {
             true => output::json(&applied)?,
             false => tell(&applied, args.dry_run)?,
-        })
+        }
+        Ok(())
     })
 }
 

@@ -45,10 +45,11 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
                 .with_context(|| format!("the page {name} can't be read"))?;
             return Ok(output::bytes(&page)?);
         }
-        Ok(match json {
+        match json {
             true => output::json(&document)?,
             false => print(&document)?,
-        })
+        }
+        Ok(())
     })
 }
 

@@ -119,10 +119,11 @@ async fn demo(
     };
     watch.during(&roles, stop).await?;
     let judged = demo::judge(&store, &sim, config.fetch.host_delay).await?;
-    Ok(match json {
+    match json {
         true => output::json(&judged)?,
         false => output::line(&judged.to_string())?,
-    })
+    }
+    Ok(())
 }
 
 /// Every feed of every simulated site, each as a source.

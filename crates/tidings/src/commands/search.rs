@@ -134,7 +134,9 @@ mod tests {
     #[test]
     fn pages_do_not_write_on_the_terminal() {
         let text = "a \x1b[2Jpier";
-        assert_eq!(bold(text, &[6..10]), "a [2J\x1b[1mpier\x1b[0m");
-        assert_eq!(bold("short", &[3..99]), "sho\x1b[1m\x1b[0m");
+        let pier = std::iter::once(6..10).collect::<Vec<_>>();
+        assert_eq!(bold(text, &pier), "a [2J\x1b[1mpier\x1b[0m");
+        let beyond = std::iter::once(3..99).collect::<Vec<_>>();
+        assert_eq!(bold("short", &beyond), "sho\x1b[1m\x1b[0m");
     }
 }

@@ -221,10 +221,7 @@ async fn rebuild_search(
             progress.advance(done - before);
             before = done;
         })
-        .map(|done| {
-            progress.finish();
-            done
-        })
+        .inspect(|_| progress.finish())
     });
     let mut after: Option<FrontierId> = None;
     'pages: loop {
