@@ -24,10 +24,6 @@ use crate::cli::{Cli, Command};
 use crate::config::Config;
 use crate::failure::Failure;
 
-/// Reading pages is a great many small allocations on several threads.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
