@@ -19,10 +19,15 @@ use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
 const LEASE: Duration = Duration::from_secs(2);
 
+/// Three thousand articles; with `TIDINGS_TEST_FULL` twenty thousand.
 fn small_web() -> WorldConfig {
+    let (sites, articles_per_site) = match std::env::var_os("TIDINGS_TEST_FULL") {
+        Some(_) => (200, 100),
+        None => (60, 50),
+    };
     WorldConfig {
-        sites: 60,
-        articles_per_site: 50,
+        sites,
+        articles_per_site,
         feed_window: Some(1000),
         crawl_delay: GAP * 2,
         ..WorldConfig::new(8)
@@ -176,12 +181,12 @@ async fn a_process_that_is_killed_again_and_again_loses_and_doubles_nothing() {
         tokio::time::sleep(life(number)).await;
         kill(child);
     }
-    let documents = crawl.store.documents_after(None, 10_000).await.unwrap();
+    let documents = crawl.store.documents_after(None, 100_000).await.unwrap();
     let last = process(&address, crawl.port(), Some(folder.path()));
     all_done(&crawl.store).await;
     kill(last);
     // Killed while it worked, not before and not after.
-    let all = crawl.store.documents_after(None, 10_000).await.unwrap();
+    let all = crawl.store.documents_after(None, 100_000).await.unwrap();
     assert!(
         documents.len() > 50 && documents.len() < all.len(),
         "{}",
@@ -326,7 +331,7 @@ async fn an_outage_of_the_store_costs_no_url_its_retries() {
     judge(&crawl).await;
     let page = crawl
         .store
-        .list(&Filter::default(), Order::Id, None, 10_000)
+        .list(&Filter::default(), Order::Id, None, 100_000)
         .await
         .unwrap();
     for row in &page.rows {
