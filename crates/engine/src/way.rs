@@ -17,7 +17,7 @@ use crate::manners;
 use crate::outside::Outside;
 
 /// How long a question may be on its way to a host.
-const LONGEST_JOURNEY: Duration = Duration::from_millis(50);
+const LONGEST_JOURNEY: Duration = Duration::from_millis(500);
 
 /// The store counts whole milliseconds, at the beginning and at the end.
 const ROUNDED: Duration = Duration::from_millis(2);
