@@ -77,7 +77,7 @@ impl Desk {
             .join("tidings.toml")
             .display()
             .to_string();
-        let mut running = tidings::command(&["run", "--config", &config], self.folder.path())
+        let running = tidings::command(&["run", "--config", &config], self.folder.path())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -95,12 +95,7 @@ impl Desk {
                 break count("fetched");
             }
         };
-        let pid = running.id().to_string();
-        std::process::Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .unwrap();
-        assert_eq!(running.wait().unwrap().code(), Some(0));
+        assert_eq!(tidings::terminate(running), Some(0));
         fetched
     }
 }

@@ -4,7 +4,7 @@
 
 mod tidings;
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -93,10 +93,8 @@ impl Desk {
     }
 }
 
-fn end(mut child: Child) {
-    let pid = child.id().to_string();
-    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+fn end(child: Child) {
+    assert_eq!(tidings::terminate(child), Some(0));
 }
 
 #[test]

@@ -32,6 +32,15 @@ pub(crate) fn command(args: &[&str], folder: &Path) -> Command {
     command
 }
 
+/// Asks a process to end in order, and says how it did.
+pub(crate) fn terminate(mut child: std::process::Child) -> Option<i32> {
+    // The shell's own `kill`: the program of that name is not everywhere.
+    let kill = format!("kill -TERM {}", child.id());
+    let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
+    assert!(sent.success());
+    child.wait().unwrap().code()
+}
+
 impl Run {
     pub(crate) fn new(args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
