@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
+use crate::chance::random;
 use crate::work::document_of;
 use backoff::{after_attempt, after_outage};
 
@@ -293,11 +294,6 @@ fn settled(order: &Delivery, verdict: Verdict) -> DeliveryVerdict {
             error,
         },
     }
-}
-
-/// Chance, in 0..1.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
 
 impl Delivering {

@@ -3,6 +3,7 @@
 //! only in the store, so any number of machines can run them.
 
 mod apply;
+mod chance;
 mod deliver;
 mod discover;
 mod lists;

@@ -85,15 +85,20 @@ impl Roles {
                 let _ = ending.wait_for(|end| *end).await;
             }
         };
+        // One that can't go on ends all: half of a process would go unnoticed.
+        let give_up = || {
+            // The loops hold receivers until they have ended.
+            let _ = end.send(true);
+        };
         let polling = async {
             match &self.poller {
-                Some(poller) => poller.run(asked(), polled).await,
+                Some(poller) => poller.run(asked(), polled).await.inspect_err(|_| give_up()),
                 None => Ok(()),
             }
         };
         let fetching = async {
             match &self.worker {
-                Some(worker) => worker.run(asked()).await,
+                Some(worker) => worker.run(asked()).await.inspect_err(|_| give_up()),
                 None => Ok(()),
             }
         };
@@ -103,9 +108,11 @@ impl Roles {
             }
         };
         let stopping = async {
-            stop.await;
-            // The loops hold receivers until they have ended.
-            let _ = end.send(true);
+            tokio::select! {
+                () = stop => {}
+                () = asked() => {}
+            }
+            give_up();
         };
         let (polled, fetched, (), ()) = tokio::join!(polling, fetching, delivering, stopping);
         polled.context("feeds can't be polled")?;

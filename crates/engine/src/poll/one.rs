@@ -18,6 +18,7 @@ use super::items::hex;
 use super::take::Taken;
 use super::trouble::Trouble;
 use super::{PollEnded, PollOutcome, Poller};
+use crate::chance::random;
 use crate::memory::Memory;
 use crate::outside::Asked;
 use crate::registry::SITE;
@@ -388,11 +389,6 @@ pub(super) fn time(moment: Moment) -> Timestamp {
 /// Sources that matter more are polled more; 5 is the middle.
 fn weight(priority: u8) -> f64 {
     f64::from(priority.clamp(1, 10)) / 5.0
-}
-
-/// Chance, in 0..1.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
 
 fn period_length(period: UpdatePeriod) -> Duration {

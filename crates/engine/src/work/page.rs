@@ -12,6 +12,7 @@ use super::read::{Reading, again_in};
 use super::sources::KnownSource;
 use super::tally::note_time;
 use super::verdict::{self, Tries};
+use crate::chance::random;
 use crate::way::Way;
 
 /// A claim and the time when it was handed out.
@@ -116,9 +117,4 @@ fn question(claim: &Claim, source: &KnownSource) -> Request {
         request.last_modified.clone_from(&claim.last_modified);
     }
     request
-}
-
-/// Chance, in 0..1.
-fn random() -> f64 {
-    getrandom::u32().map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }
