@@ -8,7 +8,7 @@ const HEIGHT: f64 = 100.0;
 /// A line over time with an area below it.
 pub(super) fn line(points: &[f64], label: &str) -> Markup {
     if points.len() < 2 {
-        return html! { p.empty { "The chart begins in a few seconds." } };
+        return html! { p.empty { "There is too little to draw yet." } };
     }
     let most = points.iter().copied().fold(1.0, f64::max);
     let step = WIDTH / (points.len() - 1) as f64;
