@@ -36,7 +36,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let content = html! {
         p.soft { a href="/frontier" { "Frontier" } " / URL" }
         h1 { (title) }
-        p.row {
+        div.row.bar {
             (button(&call, &format!("{path}/retry"), "Fetch again now", "", None))
             (button(&call, &format!("{path}/delete"), "Delete", "danger", Some("Take this URL out of the frontier?")))
             @if has_document { a.button.small href={ "/documents/" (id) } { "Document" } }

@@ -269,6 +269,19 @@ async fn lists_of_sources_come_and_go() {
 }
 
 #[tokio::test]
+async fn an_exported_cell_is_never_a_formula() {
+    let served = Served::start().await;
+    for name in ["=1+1", "+1", "-1", "@x"] {
+        let draft = json!({ "url": format!("https://{}.example/", name.len()), "name": name });
+        served.post("/api/v1/sources", &draft).await.good();
+    }
+    let csv = served.get("/api/v1/sources/export?format=csv").await.text;
+    for line in csv.lines().skip(1) {
+        assert!(line.starts_with("\"'"), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_site_is_searched_fired_and_tried() {
     let served = Served::start().await;
     let config = WorldConfig {
