@@ -40,7 +40,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 fn state(host: &Host, now: Moment) -> Markup {
     html! {
         @match host.blocked_until.filter(|until| *until > now) {
-            Some(until) => { span.badge.warn { "blocked" } " " small { "until " (words::when(until, now)) " " (host.block_reason.as_deref().unwrap_or_default()) } }
+            Some(until) => { span.badge.warn { "blocked" } " " small { (words::lasts(until, now)) " " (host.block_reason.as_deref().unwrap_or_default()) } }
             None => span.badge.good { "open" },
         }
     }
@@ -91,7 +91,7 @@ pub(crate) async fn one(call: Call) -> Answer {
                     dt { "Last request" } dd { (words::maybe_when(host.last_start_at, now)) }
                 }
                 @if may(&call, Role::Operator) {
-                    form method="post" action=(path) {
+                    form.bar-above method="post" action=(path) {
                         (token(&call))
                         div.fields {
                             label { "Milliseconds between requests" input name="delay_ms" value=(host.delay_ms) inputmode="numeric"; }
@@ -116,9 +116,9 @@ pub(crate) async fn one(call: Call) -> Answer {
 
 fn block_form(call: &Call, host: &Host, path: &str, now: Moment) -> Markup {
     html! {
-        @if host.blocked_until.is_some_and(|until| until > now) { (button(call, &format!("{path}/unblock"), "Ask it again", "main", None)) }
+        @if host.blocked_until.is_some_and(|until| until > now) { div.bar-above { (button(call, &format!("{path}/unblock"), "Ask it again", "main", None)) } }
         @else {
-            form.row method="post" action={ (path) "/block" } {
+            form.row.bar-above method="post" action={ (path) "/block" } {
                 (token(call))
                 input name="reason" required placeholder="Why" aria-label="Why";
                 button.danger { "Leave it alone" }

@@ -18,6 +18,8 @@ const MOST_SHOWN: usize = 12;
 const TROUBLE: i64 = 3;
 /// How late the first URL or delivery may be.
 const LATE: Duration = Duration::from_secs(600);
+/// A rest of a host that a person may want to know of.
+const LONG_REST: Duration = Duration::from_secs(3600);
 
 pub(crate) async fn show(call: Call) -> Answer {
     let store = &call.app.store;
@@ -79,7 +81,7 @@ fn step(path: &str, name: &str, count: i64, per_minute: Option<f64>) -> Markup {
     html! {
         a.stat href=(path) {
             span { (name) } b { (words::number(count)) }
-            span { @if let Some(rate) = per_minute { (format!("{rate:.0} a minute")) } @else { " " } }
+            span { @if let Some(rate) = per_minute { (words::number(rate.round() as i64)) " a minute" } @else { " " } }
         }
     }
 }
@@ -192,10 +194,14 @@ fn feed_problem(call: &Call, feed: &Feed) -> Option<Markup> {
 
 fn host_problem(call: &Call, host: &Host, now: Moment) -> Option<Markup> {
     let until = host.blocked_until.filter(|until| *until > now)?;
+    // A host that is given a rest by itself comes back by itself.
+    if host.block_reason.is_none() && until.since(now) < LONG_REST {
+        return None;
+    }
     let path = format!("/hosts/{}", segment(&host.host));
     Some(problem(
         "warn",
-        &html! { "The host " a href=(path) { (host.host) } " is left alone, until " (words::when(until, now)) ": " (host.block_reason.as_deref().unwrap_or("no reason is known")) },
+        &html! { "The host " a href=(path) { (host.host) } " is left alone "(words::lasts(until, now)) ": " (host.block_reason.as_deref().unwrap_or("it asked for that, or did not answer")) },
         &button(call, &format!("{path}/unblock"), "Unblock", "", None),
     ))
 }

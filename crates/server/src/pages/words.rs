@@ -41,6 +41,15 @@ pub(super) fn when(moment: Moment, now: Moment) -> Markup {
     html! { time datetime=(moment) title=(moment) { (text) } }
 }
 
+/// How long something still lasts.
+pub(super) fn lasts(until: Moment, now: Moment) -> Markup {
+    let text = match until == Moment::NEVER {
+        true => "until someone says otherwise".to_owned(),
+        false => format!("for {}", duration(until.since(now))),
+    };
+    html! { time datetime=(until) title=(until) { (text) } }
+}
+
 pub(super) fn maybe_when(moment: Option<Moment>, now: Moment) -> Markup {
     match moment {
         Some(moment) => when(moment, now),
