@@ -87,6 +87,12 @@ fn operation(route: &Route) -> Json {
 
 fn responses(route: &Route) -> Json {
     let good = match route.gives {
+        // A list of sources is written as it was asked for.
+        "text/x-opml" => json!({
+            "text/x-opml": { "schema": { "type": "string" } },
+            "text/csv": { "schema": { "type": "string" } },
+            "application/x-ndjson": { "schema": { "type": "string" } },
+        }),
         text if text.starts_with("text/") => json!({ text: { "schema": { "type": "string" } } }),
         name => json!({ "application/json": { "schema": reference(name) } }),
     };

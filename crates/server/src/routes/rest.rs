@@ -78,7 +78,7 @@ pub(super) static ROUTES: &[Route] = &[
 
     get("/api/v1/sources", "All sources, page by page", by!(api::sources::list)).with(&[LIMIT, AFTER_ID]).gives("SourceList"),
     post("/api/v1/sources", "Add a source", by!(api::sources::add)).takes(Takes::Json("SourceDraft")).gives("Source"),
-    get("/api/v1/sources/export", "All sources as a list to take away", by!(api::sources::export)).with(&[FORMAT]).gives("text/plain"),
+    get("/api/v1/sources/export", "All sources as a list to take away", by!(api::sources::export)).with(&[FORMAT]).gives("text/x-opml"),
     post("/api/v1/sources/import", "Add the sources of a list", by!(api::sources::import))
         .with(&[FORMAT, DRY_RUN]).takes(Takes::List).gives("ImportReport").within(120),
     post("/api/v1/sources/discover", "The feeds and sitemaps of a site, the best first", by!(api::sources::discover))
