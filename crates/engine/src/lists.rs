@@ -314,7 +314,11 @@ fn escape(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
+/// A cell that is only text: spreadsheets run what starts like a formula.
 fn quote(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        return format!("\"'{}\"", text.replace('"', "\"\""));
+    }
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

@@ -80,6 +80,7 @@ pub(crate) enum Command {
     Doc(commands::doc::DocArgs),
     Search(commands::search::SearchArgs),
     Sink(commands::sink::SinkArgs),
+    Token(commands::token::TokenArgs),
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     Extract(commands::extract::ExtractArgs),

@@ -22,5 +22,6 @@ pub(crate) mod simulate;
 pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod tail;
+pub(crate) mod token;
 pub(crate) mod url;
 pub(crate) mod work;

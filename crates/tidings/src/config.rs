@@ -6,6 +6,7 @@ mod settings;
 mod sinks;
 mod table;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ pub(crate) struct Config {
     pub(crate) sinks: Vec<NamedSink>,
     pub(crate) outbox_bound: u64,
     pub(crate) polls_at_once: usize,
+    pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
 }
 
@@ -51,6 +53,16 @@ pub(crate) struct LogConfig {
 pub(crate) enum LogFormat {
     Pretty,
     Json,
+}
+
+/// Where the API and the dashboard are served.
+#[derive(Debug)]
+pub(crate) struct ServerConfig {
+    pub(crate) is_enabled: bool,
+    pub(crate) bind: SocketAddr,
+    pub(crate) public_hosts: Vec<String>,
+    /// Every setting as it may be shown, for the page of settings.
+    pub(crate) shown: Vec<tidings_server::Setting>,
 }
 
 /// The simulated web that `run --demo` and `sim` serve.
@@ -126,6 +138,14 @@ impl Config {
                 keep_html: settings.get("fetch.keep_html"),
             },
             polls_at_once: settings.get("poll.at_once"),
+            server: ServerConfig {
+                is_enabled: settings.get("server.enabled"),
+                bind: settings.get("server.bind"),
+                public_hosts: table::items(settings.text("server.public_hosts"))
+                    .map(str::to_owned)
+                    .collect(),
+                shown: settings.iter().map(shown).collect(),
+            },
             sinks: Vec::new(),
             outbox_bound: settings.get("outbox.bound"),
             demo: DemoConfig {
@@ -134,5 +154,13 @@ impl Config {
                 seed: settings.get("demo.seed"),
             },
         }
+    }
+}
+
+fn shown(resolved: &settings::Resolved) -> tidings_server::Setting {
+    tidings_server::Setting {
+        key: resolved.setting.key.to_owned(),
+        value: resolved.shown(),
+        origin: resolved.origin.to_string(),
     }
 }

@@ -1,20 +1,23 @@
 //! The loops that a process runs, and what they share: one store, one door to
 //! the outside. Everything else they say to each other through the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
+use serde::Serialize;
 use tidings_engine::{
     Deliverer, KeptPages, Outside, PollEnded, PollOptions, Poller, WorkOptions, Worker,
 };
 use tidings_net::{Client, NetOptions};
+use tidings_server::{Server, ServerOptions};
+use tidings_sinks::SinkConfig;
 use tidings_store::Store;
 use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::sinks;
+use crate::{output, sinks};
 
 /// What a process can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,10 +28,19 @@ pub(crate) enum Role {
     Fetch,
     /// Hands documents to the sinks
     Deliver,
+    /// Serves the API and the dashboard
+    Serve,
 }
 
 impl Role {
-    pub(crate) const ALL: [Self; 3] = [Self::Poll, Self::Fetch, Self::Deliver];
+    /// Everything that is configured.
+    pub(crate) fn all(config: &Config) -> Vec<Self> {
+        let mut all = vec![Self::Poll, Self::Fetch, Self::Deliver];
+        if config.server.is_enabled {
+            all.push(Self::Serve);
+        }
+        all
+    }
 }
 
 /// The loops of one process.
@@ -37,6 +49,17 @@ pub(crate) struct Roles {
     poller: Option<Arc<Poller>>,
     worker: Option<Arc<Worker>>,
     deliverer: Option<Arc<Deliverer>>,
+    /// Until it is run.
+    server: Mutex<Option<Server>>,
+    dashboard: Option<Dashboard>,
+}
+
+/// Where the dashboard is, and the token that the first start made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Dashboard {
+    pub(crate) dashboard: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
 }
 
 impl Roles {
@@ -60,7 +83,16 @@ impl Roles {
                 Some(Arc::new(deliverer))
             }
         };
+        let server = match roles.contains(&Role::Serve) {
+            false => None,
+            true => Some(serve(store, client.clone(), config).await?),
+        };
         Ok(Self {
+            dashboard: server.as_ref().map(|server| Dashboard {
+                dashboard: format!("http://{}/", server.address()),
+                token: server.first_token().map(str::to_owned),
+            }),
+            server: Mutex::new(server),
             deliverer,
             poller: roles.contains(&Role::Poll).then(poller),
             worker: roles.contains(&Role::Fetch).then(worker),
@@ -69,6 +101,23 @@ impl Roles {
 
     pub(crate) fn worker(&self) -> Option<&Arc<Worker>> {
         self.worker.as_ref()
+    }
+
+    /// Tells where the dashboard is, and once how to get in.
+    pub(crate) fn announce(&self, json: bool) -> anyhow::Result<()> {
+        let Some(dashboard) = &self.dashboard else {
+            return Ok(());
+        };
+        if json {
+            return output::json(dashboard);
+        }
+        output::line(&format!("Dashboard: {}", dashboard.dashboard))?;
+        match &dashboard.token {
+            None => Ok(()),
+            Some(token) => output::line(&format!(
+                "Log in with this token, which is not shown again: {token}"
+            )),
+        }
     }
 
     /// Runs all loops until `stop` is done, and then until each has ended.
@@ -107,6 +156,17 @@ impl Roles {
                 deliverer.run(asked()).await;
             }
         };
+        let server = self
+            .server
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let serving = async {
+            match server {
+                Some(server) => server.run(asked()).await,
+                None => Ok(()),
+            }
+        };
         let stopping = async {
             tokio::select! {
                 () = stop => {}
@@ -114,10 +174,28 @@ impl Roles {
             }
             give_up();
         };
-        let (polled, fetched, (), ()) = tokio::join!(polling, fetching, delivering, stopping);
+        let (polled, fetched, (), served, ()) =
+            tokio::join!(polling, fetching, delivering, serving, stopping);
+        served?;
         polled.context("feeds can't be polled")?;
         fetched.context("pages can't be fetched")
     }
+}
+
+async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server, Failure> {
+    let context = sinks::context(config)?;
+    let search = config.sinks.iter().find_map(|sink| match &sink.config {
+        SinkConfig::Search(search) => Some(search.folder(&context)),
+        _ => None,
+    });
+    let options = ServerOptions {
+        public_hosts: config.server.public_hosts.clone(),
+        search_folder: search,
+        settings: config.server.shown.clone(),
+        ..ServerOptions::new(config.server.bind)
+    };
+    let server = Server::bind(options, store.clone(), client).await;
+    server.map_err(|error| Failure::Command(error.into()))
 }
 
 fn poll_options(config: &Config) -> PollOptions {

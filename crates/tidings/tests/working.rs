@@ -123,7 +123,7 @@ fn a_site_is_added_run_and_read() {
         .entries_of(&site)
         .filter(|entry| entry.expected == Expected::Document)
         .collect();
-    let running = desk.start(&["run"]);
+    let running = desk.start(&["run", "--set", "server.bind=127.0.0.1:0"]);
     desk.wait_for(expected.len() as u64);
     end(running);
 
@@ -192,6 +192,8 @@ fn the_demo_adds_up() {
         "--demo",
         "--until-done",
         "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
         "--sites",
         "6",
         "--articles",

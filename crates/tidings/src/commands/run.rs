@@ -22,6 +22,7 @@ use crate::{output, stores};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings run                      all sources, on this machine
+  tidings run --set server.bind=127.0.0.1:9000
   tidings run --demo               a simulated web, offline, to see it work
   tidings run --demo --sites 20 --pace 100 --faults 20")]
 pub(crate) struct RunArgs {
@@ -75,7 +76,8 @@ async fn sources(
         }
         output::line("Ctrl-C ends it.")?;
     }
-    let roles = Roles::new(&Role::ALL, &store, net, config).await?;
+    let roles = Roles::new(&Role::all(config), &store, net, config).await?;
+    roles.announce(json)?;
     let watch = Watch::new(&store, roles.worker().cloned(), json);
     Ok(watch.during(&roles, shutdown.requested()).await?)
 }
@@ -103,7 +105,9 @@ async fn demo(
             sim.ledger().published()
         ))?;
     }
-    let roles = Roles::new(&Role::ALL, &store, demo::allowed(net, &sim), config).await?;
+    let net = demo::allowed(net, &sim);
+    let roles = Roles::new(&Role::all(config), &store, net, config).await?;
+    roles.announce(json)?;
     let watch = Watch::new(&store, roles.worker().cloned(), json);
     let done = async {
         match args.until_done {

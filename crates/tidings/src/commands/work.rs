@@ -18,7 +18,8 @@ seconds or given back, and no lease is left.
 Examples:
   tidings work --store postgres://me@db/tidings
   tidings work --roles fetch --store postgres://me@db/tidings
-  tidings work --roles poll"
+  tidings work --roles poll
+  tidings work --roles serve"
 )]
 pub(crate) struct WorkArgs {
     /// Which loops, separated by commas
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &WorkArgs, config: &Config, json: bool) -> Result<(), Fa
     stores::with_store(config, async |store| {
         let shutdown = Shutdown::listen()?;
         let roles = Roles::new(&args.roles, &store, net, config).await?;
+        roles.announce(json)?;
         let watch = Watch::new(&store, roles.worker().cloned(), json);
         Ok(watch.during(&roles, shutdown.requested()).await?)
     })

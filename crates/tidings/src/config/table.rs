@@ -28,6 +28,8 @@ pub(super) enum Kind {
         least: u64,
         most: u64,
     },
+    /// An IP address and a port.
+    Address,
     /// Any number of items behind commas, each of which must pass.
     List(fn(&str) -> Result<(), String>),
 }
@@ -267,6 +269,27 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "ports that sinks may reach",
     },
     Setting {
+        key: "server.enabled",
+        other_names: &[],
+        default: "true",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "whether `tidings run` serves the API and the dashboard",
+    },
+    Setting {
+        key: "server.bind",
+        other_names: &[],
+        default: "127.0.0.1:8500",
+        kind: Kind::Address,
+        about: "where they are served; a token is always needed",
+    },
+    Setting {
+        key: "server.public_hosts",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(host_name),
+        about: "names under which they are reached, besides localhost",
+    },
+    Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",
@@ -319,6 +342,12 @@ impl Setting {
                     "{value:?} is not a whole number from {least} to {most}"
                 )),
             },
+            Kind::Address => match value.parse::<SocketAddr>() {
+                Ok(_) => Ok(()),
+                Err(_) => Err(format!(
+                    "{value:?} is not an address and port such as 127.0.0.1:8500"
+                )),
+            },
             Kind::List(check) => items(value).try_for_each(check),
         }
     }
@@ -341,6 +370,16 @@ fn dns_server(item: &str) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(_) => Err(format!(
             "{item:?} is not an address and port such as 9.9.9.9:53"
+        )),
+    }
+}
+
+fn host_name(item: &str) -> Result<(), String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    match item.chars().all(is_part) {
+        true => Ok(()),
+        false => Err(format!(
+            "{item:?} is not a host name such as tidings.example"
         )),
     }
 }

@@ -1,0 +1,65 @@
+//! Tokens: made, listed without their secrets, revoked.
+
+use http::StatusCode;
+use serde_json::json;
+use tidings_store::Role;
+
+use super::Changed;
+use crate::access::new_secret;
+use crate::app::App;
+use crate::call::{Answer, Call, List, json, json_with};
+use crate::problem::Problem;
+
+pub(crate) async fn list(call: Call) -> Answer {
+    let items = call.app.store.tokens().await?;
+    json(&List { items, next: None })
+}
+
+pub(crate) async fn add(call: Call) -> Answer {
+    let mut fields = call.json()?;
+    let name = fields.text("name")?;
+    let role: Role = fields
+        .parsed("role")?
+        .ok_or_else(|| Problem::field("role", "role is missing: viewer, operator or admin"))?;
+    fields.end()?;
+    let (id, secret) = made(&call.app, &name, role).await?;
+    json_with(
+        StatusCode::CREATED,
+        &json!({ "token_id": id, "name": name, "role": role, "token": secret }),
+    )
+}
+
+/// A new token: its id, and its secret, which is nowhere else.
+pub(crate) async fn made(app: &App, name: &str, role: Role) -> Result<(i64, String), Problem> {
+    if name.chars().count() > 100 {
+        return Err(Problem::field("name", "name is longer than 100 characters"));
+    }
+    let secret = new_secret().map_err(Problem::internal)?;
+    let id = app.store.add_token(name, role, &secret).await?;
+    app.access.tokens_changed().await;
+    Ok((id, secret))
+}
+
+pub(crate) async fn revoke(call: Call) -> Answer {
+    revoked(&call.app, call.needed("id")?).await?;
+    json(&Changed { changed: 1 })
+}
+
+/// The last admin can't lock everybody out.
+pub(crate) async fn revoked(app: &App, id: i64) -> Result<(), Problem> {
+    let tokens = app.store.tokens().await?;
+    let is_admin =
+        |token: &&tidings_store::Token| token.role == Role::Admin && token.revoked_at.is_none();
+    let mut admins = tokens.iter().filter(is_admin);
+    if let (Some(last), None) = (admins.next(), admins.next())
+        && last.token_id == id
+    {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "this is the last admin token; make another one first",
+        ));
+    }
+    app.store.revoke_token(id).await?;
+    app.access.tokens_changed().await;
+    Ok(())
+}

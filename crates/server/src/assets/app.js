@@ -1,0 +1,72 @@
+// Small help for pages that work without it: live numbers, questions before what
+// can't be undone, a key for the search field, buttons that say they are busy.
+"use strict";
+
+(() => {
+  const live = () => document.getElementById("live");
+  let last = Date.now();
+  let wanted = false;
+  let busy = false;
+
+  // A person who is writing or choosing must not lose it to news.
+  const isOccupied = () => {
+    const active = document.activeElement;
+    const region = live();
+    return document.hidden || !region || (region.contains(active) && active.matches("input, select, textarea"))
+      || region.querySelector("details[open]") !== null;
+  };
+
+  const refresh = async () => {
+    if (busy || isOccupied()) return;
+    busy = true;
+    wanted = false;
+    last = Date.now();
+    try {
+      const answer = await fetch(location.href, { headers: { "x-live": "1" }, redirect: "error" });
+      if (!answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.getElementById("live");
+      if (fresh && live() && !isOccupied()) live().replaceWith(document.adoptNode(fresh));
+    } catch {
+      // The next event or tick tries again.
+    } finally {
+      busy = false;
+    }
+  };
+
+  const dot = document.getElementById("pulse");
+  if (live() && window.EventSource) {
+    const source = new EventSource("/api/v1/events");
+    source.onopen = () => dot && dot.classList.add("on");
+    source.onerror = () => dot && dot.classList.remove("on");
+    source.addEventListener("event", () => { wanted = true; });
+    setInterval(() => {
+      const age = Date.now() - last;
+      if ((wanted && age > 2000) || age > 15000) refresh();
+    }, 500);
+  }
+
+  document.addEventListener("submit", (event) => {
+    const question = event.target.dataset.confirm;
+    if (question && !window.confirm(question)) {
+      event.preventDefault();
+      return;
+    }
+    const button = event.submitter;
+    if (button && event.target.method === "post") {
+      button.setAttribute("aria-busy", "true");
+      setTimeout(() => { button.disabled = true; }, 0);
+    }
+  });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.matches("input, select, textarea")) return;
+    const field = document.querySelector("input[type=search]");
+    if (field) {
+      event.preventDefault();
+      field.focus();
+      field.select();
+    }
+  });
+})();

@@ -1,0 +1,110 @@
+//! Feeds and sitemaps: when each is due and why, and its last polls.
+
+use maud::{Markup, html};
+use tidings_store::{Feed, FetchLogRow, Moment};
+
+use super::{button, next_page, outside, page, see_done, words};
+use crate::call::{Answer, Call};
+use crate::problem::Problem;
+
+const ROWS: u32 = 50;
+
+pub(crate) async fn show(call: Call) -> Answer {
+    let store = &call.app.store;
+    let after = call.parsed("after")?.unwrap_or(i64::MIN);
+    let mut feeds = store.feeds_after(after, ROWS + 1).await?;
+    let has_more = feeds.len() > ROWS as usize;
+    feeds.truncate(ROWS as usize);
+    let next = feeds
+        .last()
+        .filter(|_| has_more)
+        .map(|last| last.feed_id.to_string());
+    let now = store.now().await?;
+    let content = html! {
+        h1 { "Feeds" }
+        div #live { section.card {
+            @if feeds.is_empty() { p.empty { "No feeds yet." } }
+            @else { div.scroll { table {
+                tr { th { "Feed" } th { "State" } th { "Polled" } th { "Last news" } th { "Next poll" } th.n { "Items" } }
+                @for feed in &feeds { (line(feed, now)) }
+            } } }
+            (next_page(&call, "/feeds", next.as_deref()))
+        } }
+    };
+    page(&call, "/feeds", "Feeds", &content)
+}
+
+fn state(feed: &Feed) -> Markup {
+    html! {
+        @if let Some(reason) = &feed.paused_reason { span.badge.bad { "paused" } " " small { (reason) } }
+        @else if feed.consecutive_errors > 0 {
+            span.badge.bad[feed.consecutive_errors > 2].warn[feed.consecutive_errors <= 2] { (feed.consecutive_errors) " errors" }
+            " " small { (feed.error_class.as_deref().unwrap_or_default()) }
+        }
+        @else if feed.last_polled_at.is_none() { span.badge { "new" } }
+        @else { span.badge.good { "good" } }
+    }
+}
+
+fn line(feed: &Feed, now: Moment) -> Markup {
+    html! { tr {
+        td { a.cut href={ "/feeds/" (feed.feed_id) } title=(feed.url) { (feed.url) } small { (feed.kind) } }
+        td { (state(feed)) }
+        td.t { (words::maybe_when(feed.last_polled_at, now)) }
+        td.t { (words::maybe_when(feed.last_new_at, now)) }
+        td.t { (words::when(feed.next_poll_at, now)) }
+        td.n { (words::number(feed.item_count)) }
+    } }
+}
+
+pub(crate) async fn one(call: Call) -> Answer {
+    let id: i64 = call.needed("id")?;
+    let store = &call.app.store;
+    let feed = store
+        .feed(id)
+        .await?
+        .ok_or_else(|| Problem::not_found(&format!("feed {id}")))?;
+    let log = store.fetch_log(id, 100).await?;
+    let now = store.now().await?;
+    let content = html! {
+        p.soft { a href="/feeds" { "Feeds" } " / " (feed.kind) }
+        div.row.between { h1 { (feed.url) } (button(&call, &format!("/feeds/{id}/wake"), "Poll now", "main", None)) }
+        div #live {
+            section.card {
+                dl {
+                    dt { "State" } dd { (state(&feed)) }
+                    dt { "Address" } dd { (outside(&feed.url)) }
+                    dt { "Source" } dd { a href={ "/sources/" (feed.source_id) } { (feed.source_id) } }
+                    dt { "Next poll" } dd { (words::when(feed.next_poll_at, now)) }
+                    dt { "Last poll, last news" } dd { (words::maybe_when(feed.last_polled_at, now)) ", " (words::maybe_when(feed.last_new_at, now)) }
+                    @if let Some(error) = &feed.last_error { dt { "Last error" } dd { (error) } }
+                }
+                details { summary { "What the policy has learned" } pre { (feed.policy) } }
+            }
+            section.card { h2 { "Fetch log" } (log_table(&log, now)) }
+        }
+    };
+    page(&call, "/feeds", "Feed", &content)
+}
+
+fn log_table(log: &[FetchLogRow], now: Moment) -> Markup {
+    html! {
+        @if log.is_empty() { p.empty { "It was not polled yet." } }
+        @else { div.scroll { table {
+            tr { th { "When" } th { "Outcome" } th.n { "Items" } th.n { "New" } th.n { "Bytes" } th.n { "ms" } th { "Error" } }
+            @for poll in log { tr {
+                td.t { (words::when(poll.started_at, now)) }
+                td { span.badge.bad[poll.outcome == "failed"].good[poll.items_new > 0] { (poll.outcome) } }
+                td.n { (poll.items_seen) } td.n { (poll.items_new) } td.n { (words::number(poll.bytes)) } td.n { (poll.elapsed_ms) }
+                td.u { (poll.error_class.as_deref().unwrap_or_default()) " " small { (poll.error_message.as_deref().unwrap_or_default()) } }
+            } }
+        } } }
+    }
+}
+
+pub(crate) async fn wake(call: Call) -> Answer {
+    let id: i64 = call.needed("id")?;
+    let now = call.app.store.now().await?;
+    call.app.store.wake_feed(id, now).await?;
+    see_done(&format!("/feeds/{id}"), "woken", None)
+}

@@ -1,0 +1,376 @@
+//! One source: adding it by pasting an address, changing it, firing it, trying
+//! its selectors.
+
+use maud::{Markup, html};
+use serde_json::{Map, Value as Json, json};
+use tidings_engine::{Fired, SeenItem, SourceSettings, add_source, change_source};
+use tidings_feed::discovery::{CandidateKind, Ranked};
+use tidings_store::{Feed, FetchLogRow, Moment, Role, Source};
+use tidings_url::FetchUrl;
+
+use super::{button, chart, may, outside, page, see_done, token, words};
+use crate::api::sources::{candidates, draft, fired, found, tested};
+use crate::call::{Answer, Call, Fields};
+use crate::problem::Problem;
+
+pub(crate) async fn new(call: Call) -> Answer {
+    let content = html! {
+        p.soft { a href="/sources" { "Sources" } " / new" }
+        h1 { "Add a source" }
+        section.card {
+            h2 { "Paste any address of the site" }
+            form.filters method="post" action="/sources/discover" {
+                (token(&call))
+                input type="search" name="url" placeholder="https://example.com/" required aria-label="Address";
+                button.main { "Find its feeds" }
+            }
+            p.soft { "The site is asked politely, one request at a time; this can take a minute." }
+        }
+        details { summary { "Or fill in the form yourself" } (form(&call, "/sources", &Map::new(), "Add")) }
+    };
+    page(&call, "/sources", "New source", &content)
+}
+
+pub(crate) async fn discover(call: Call) -> Answer {
+    let text = call.form().remove("url").unwrap_or_default();
+    let url = FetchUrl::parse(&text).map_err(|error| Problem::field("url", error.to_string()))?;
+    let found = candidates(&call.app, &url).await?;
+    let best = |kind| {
+        found
+            .iter()
+            .find(|ranked| ranked.candidate.kind == kind)
+            .map(|ranked| ranked.candidate.url.as_str())
+    };
+    let mut fields = Map::new();
+    fields.insert("url".to_owned(), url.as_str().into());
+    if let Some(feed) = best(CandidateKind::Feed) {
+        fields.insert("feed_url".to_owned(), feed.into());
+    }
+    if let Some(sitemap) = best(CandidateKind::Sitemap) {
+        fields.insert("sitemap_url".to_owned(), sitemap.into());
+    }
+    let content = html! {
+        p.soft { a href="/sources" { "Sources" } " / " a href="/sources/new" { "new" } }
+        h1 { (url.as_str()) }
+        section.card {
+            h2 { "Found" }
+            @if found.is_empty() { p.empty { "No feed and no sitemap was found. It can be added all the same: the poller keeps looking." } }
+            @else { div.scroll { table {
+                tr { th { "Kind" } th { "Address" } th.n { "Items" } th.n { "A day" } th { "Newest" } }
+                @for ranked in &found { (candidate(ranked)) }
+            } } }
+        }
+        (form(&call, "/sources", &fields, "Add this source"))
+    };
+    page(&call, "/sources", "Discovery", &content)
+}
+
+fn candidate(ranked: &Ranked) -> Markup {
+    html! { tr {
+        td { span.badge { @if ranked.candidate.kind == CandidateKind::Feed { "feed" } @else { "sitemap" } } }
+        td.u { (outside(&ranked.candidate.url)) }
+        td.n { (ranked.items) }
+        td.n { (ranked.items_per_day.map_or_else(String::new, |rate| format!("{rate:.1}"))) }
+        td.t { (ranked.newest.map_or_else(String::new, |newest| newest.strftime("%Y-%m-%d %H:%M").to_string())) }
+    } }
+}
+
+const SELECTORS: [&str; 6] = ["title", "body", "author", "published", "image", "exclude"];
+
+/// The form of a source, filled in with what is known.
+fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> Markup {
+    let text = |name: &str| match values.get(name) {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Array(items)) => items
+            .iter()
+            .filter_map(Json::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
+        Some(Json::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let selector = |name: &str| match values.get("selectors").map(|all| &all["article"][name]) {
+        Some(Json::String(text)) => text.clone(),
+        Some(Json::Array(items)) => items
+            .iter()
+            .filter_map(Json::as_str)
+            .collect::<Vec<_>>()
+            .join(", "),
+        _ => String::new(),
+    };
+    let field = |name: &str, label: &str, hint: &str| html! { label { (label) input name=(name) value=(text(name)) placeholder=(hint); } };
+    let choice = |name: &str, label: &str, words: &[&str]| {
+        html! { label { (label) select name=(name) {
+            option value="" { "default" }
+            @for word in words { option value=(word) selected[text(name) == *word] { (word) } }
+        } } }
+    };
+    html! {
+        form.card method="post" action=(action) {
+            (token(call))
+            div.fields {
+                label { "Address of the site" input name="url" value=(text("url")) required placeholder="https://example.com/"; }
+                (field("name", "Name", "the host"))
+                (field("feed_url", "Feed", "found by itself"))
+                (field("sitemap_url", "Sitemap", "none"))
+                (choice("ingestion_mode", "How articles are found", &["feed", "spider", "both"]))
+                (choice("poll_policy", "When it is polled", &["adaptive", "fixed", "doubling"]))
+                (field("feed_poll_interval_minutes", "Minutes between polls, if fixed", "15"))
+                (field("priority", "Priority, 1 to 10", "5"))
+                (field("rate_limit", "Requests a second, at most", "as robots.txt says"))
+                (choice("license", "Licence", &["rss", "public-domain", "restricted", "api"]))
+                (field("tags", "Tags, behind commas", "news, local"))
+            }
+            details open[values.get("selectors").is_some_and(|all| all["article"].is_object())] {
+                summary { "Selectors (CSS), where the article is not found by itself" }
+                div.fields { @for name in SELECTORS { label { (name) input name={ "selector_" (name) } value=(selector(name)); } } }
+            }
+            p { button.main { (label) } }
+        }
+    }
+}
+
+/// What a form says, as the API would be told. `kept` are settings that the form
+/// has no field for.
+fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem> {
+    let form = call.form();
+    for (name, value) in &form {
+        let value = value.trim();
+        let json = match name.as_str() {
+            "csrf" => continue,
+            name if name.starts_with("selector_") => continue,
+            "tags" => value
+                .split(',')
+                .map(str::trim)
+                .filter(|tag| !tag.is_empty())
+                .map(Json::from)
+                .collect(),
+            "feed_poll_interval_minutes" | "priority" => {
+                value.parse::<i64>().map_or(Json::from(value), Json::from)
+            }
+            "rate_limit" => value.parse::<f64>().map_or(Json::from(value), Json::from),
+            _ => Json::from(value),
+        };
+        match value.is_empty() {
+            true => kept.remove(name),
+            false => kept.insert(name.clone(), json),
+        };
+    }
+    let article: Map<String, Json> = SELECTORS
+        .iter()
+        .filter_map(|name| {
+            let value = form.get(&format!("selector_{name}"))?.trim();
+            let json = match *name {
+                "exclude" => json!([value]),
+                _ => Json::from(value),
+            };
+            (!value.is_empty()).then(|| ((*name).to_owned(), json))
+        })
+        .collect();
+    match article.is_empty() {
+        true => kept.remove("selectors"),
+        false => kept.insert("selectors".to_owned(), json!({ "article": article })),
+    };
+    Ok(Fields::new(kept, ""))
+}
+
+pub(crate) async fn add(call: Call) -> Answer {
+    let draft = draft(described(&call, Map::new())?)?;
+    let (source, _) = add_source(&call.app.store, &draft).await?;
+    see_done(&format!("/sources/{}", source.source_id), "added", None)
+}
+
+pub(crate) async fn change(call: Call) -> Answer {
+    let source = found(&call).await?;
+    let kept = SourceSettings::of(&source).unwrap_or_default().to_json();
+    let kept = kept.as_object().cloned().unwrap_or_default();
+    let draft = draft(described(&call, kept)?)?;
+    change_source(&call.app.store, &source, &draft).await?;
+    see_done(&format!("/sources/{}", source.source_id), "changed", None)
+}
+
+pub(crate) async fn show(call: Call) -> Answer {
+    let source = found(&call).await?;
+    let store = &call.app.store;
+    let feeds = store.feeds_of_source(source.source_id).await?;
+    let now = store.now().await?;
+    let mut logs = Vec::new();
+    for feed in feeds.iter().take(10) {
+        logs.push(store.fetch_log(feed.feed_id, 100).await?);
+    }
+    let path = format!("/sources/{}", source.source_id);
+    let mut values = SourceSettings::of(&source)
+        .map(|settings| settings.to_json())
+        .unwrap_or_else(|_| source.config.clone());
+    values["url"] = source.url.as_str().into();
+    values["name"] = source.name.as_str().into();
+    values["priority"] = source.priority.into();
+    let values = values.as_object().cloned().unwrap_or_default();
+    let content = html! {
+        p.soft { a href="/sources" { "Sources" } " / " (source.name) }
+        div.row.between {
+            h1 { (source.name) " " (super::sources::health(&source, &feeds)) }
+            (actions(&call, &source, &path))
+        }
+        p.lead { (outside(&source.url)) }
+        div #live {
+            div.two {
+                section.card { h2 { "Feeds" } (feed_table(&feeds, now)) }
+                section.card { h2 { "New items, poll by poll" } (chart::line(&news(&logs), "new items of the last polls"))
+                    p.soft { a href={ "/frontier?source_id=" (source.source_id) } { "Its URLs" } " · added " (words::when(source.created_at, now)) " · id " (source.source_id) } }
+            }
+        }
+        @if may(&call, Role::Operator) {
+            h2 { "Settings" }
+            (form(&call, &path, &values, "Save"))
+            section.card {
+                h2 { "Try the selectors" }
+                form.filters method="post" action={ (path) "/test" } {
+                    (token(&call))
+                    input type="search" name="url" placeholder="An article of this source" required aria-label="Article";
+                    button { "Fetch and show" }
+                }
+                p.soft { "With the settings that are saved. Nothing is kept." }
+            }
+        }
+    };
+    page(&call, "/sources", &source.name, &content)
+}
+
+fn actions(call: &Call, source: &Source, path: &str) -> Markup {
+    html! {
+        div.row {
+            @if may(call, Role::Operator) {
+                form.row method="post" action={ (path) "/fire" } { (token(call)) button { "Poll now" } button name="dry_run" value="1" { "Dry run" } }
+                @if source.enabled { (button(call, &format!("{path}/disable"), "Stop", "", None)) }
+                @else { (button(call, &format!("{path}/enable"), "Go on", "", None)) }
+                (button(call, &format!("{path}/delete"), "Delete", "danger", Some("Remove this source and its feeds? Its documents stay.")))
+            }
+        }
+    }
+}
+
+fn feed_table(feeds: &[Feed], now: Moment) -> Markup {
+    html! {
+        @if feeds.is_empty() { p.empty { "None yet." } }
+        @else { div.scroll { table {
+            tr { th { "Feed" } th { "Polled" } th { "Next" } th.n { "Errors" } }
+            @for feed in feeds { tr {
+                td { span.badge { (feed.kind) } " " a.cut href={ "/feeds/" (feed.feed_id) } { (feed.url) }
+                    @if let Some(error) = &feed.last_error { small.cut title=(error) { (error) } } }
+                td.t { (words::maybe_when(feed.last_polled_at, now)) }
+                td.t { (words::when(feed.next_poll_at, now)) }
+                td.n { (feed.consecutive_errors) }
+            } }
+        } } }
+    }
+}
+
+/// New items of all feeds, the oldest poll first.
+fn news(logs: &[Vec<FetchLogRow>]) -> Vec<f64> {
+    let mut polls: Vec<_> = logs
+        .iter()
+        .flatten()
+        .map(|poll| (poll.started_at, poll.items_new))
+        .collect();
+    polls.sort_unstable();
+    polls.iter().map(|(_, new)| *new as f64).collect()
+}
+
+pub(crate) async fn fire(call: Call) -> Answer {
+    let source = found(&call).await?;
+    let path = format!("/sources/{}", source.source_id);
+    if call.form().contains_key("dry_run") {
+        let items = call.app.poller.dry_fire(&source).await?;
+        let content = html! {
+            p.soft { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
+            h1 { "What the feed lists now" }
+            section.card { @match &items {
+                Err(why) => p.notice.bad { (why) },
+                Ok(items) => (seen(items)),
+            } }
+        };
+        return page(&call, "/sources", "Dry run", &content);
+    }
+    match fired(&call.app, source).await? {
+        Fired::Polled(poll) => match poll.error {
+            None => see_done(&path, "fired", Some(poll.items_new as u64)),
+            Some(why) => Err(Problem::new(http::StatusCode::BAD_GATEWAY, why)),
+        },
+        Fired::TooSoon { .. } => Err(Problem::too_many(
+            60,
+            "It was fired a moment ago; once a minute is enough.",
+        )),
+        Fired::Busy => Err(Problem::new(
+            http::StatusCode::SERVICE_UNAVAILABLE,
+            "The feed or its host is busy; try again in a moment.",
+        )),
+        Fired::NoFeed => Err(Problem::new(
+            http::StatusCode::CONFLICT,
+            "The source has no feed yet; the poller looks for one.",
+        )),
+    }
+}
+
+fn seen(items: &[SeenItem]) -> Markup {
+    html! {
+        p.soft { (items.len()) " items, " (items.iter().filter(|item| item.is_new).count()) " of them new. Nothing was written." }
+        div.scroll { table { @for item in items { tr {
+            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
+            td.u { (item.title.as_deref().unwrap_or("without a title")) small.cut { (item.url) } }
+            td.t { (item.published.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M").to_string())) }
+        } } } }
+    }
+}
+
+pub(crate) async fn test(call: Call) -> Answer {
+    let source = found(&call).await?;
+    let text = call.form().remove("url").unwrap_or_default();
+    let url = FetchUrl::parse(&text).map_err(|error| Problem::field("url", error.to_string()))?;
+    let selectors = source
+        .config
+        .get("selectors")
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    let result = tested(&call.app, &url, &selectors).await?;
+    let content = html! {
+        p.soft { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
+        h1 { (result["title"].as_str().unwrap_or("without a title")) }
+        section.card {
+            dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } }
+        }
+        section.card.article { @for part in result["text"].as_str().unwrap_or_default().split("\n\n") { p { (part) } } }
+    };
+    page(&call, "/sources", "Selectors", &content)
+}
+
+fn plain(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
+        Json::Null => "–".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) async fn enable(call: Call) -> Answer {
+    let id: i64 = call.needed("id")?;
+    call.app.store.set_source_enabled(id, None).await?;
+    see_done(&format!("/sources/{id}"), "enabled", None)
+}
+
+pub(crate) async fn disable(call: Call) -> Answer {
+    let id: i64 = call.needed("id")?;
+    let who = call
+        .who
+        .as_ref()
+        .map_or("a person", |who| who.name.as_str());
+    let reason = format!("stopped by {who}");
+    call.app.store.set_source_enabled(id, Some(&reason)).await?;
+    see_done(&format!("/sources/{id}"), "disabled", None)
+}
+
+pub(crate) async fn delete(call: Call) -> Answer {
+    call.app.store.remove_source(call.needed("id")?).await?;
+    see_done("/sources", "deleted", None)
+}

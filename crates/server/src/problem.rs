@@ -1,0 +1,154 @@
+//! What goes wrong, as it is told: RFC 9457 to programs, a page to people. What
+//! is ours to know (paths, SQL, addresses) goes to the log and never outside.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+use tidings_engine::RegistryError;
+use tidings_store::StoreError;
+
+/// A request that was not done, and why.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) detail: String,
+    /// The part of the request that is wrong.
+    pub(crate) field: Option<String>,
+    /// Seconds after which it may work.
+    pub(crate) retry_after: Option<u64>,
+    /// For the log only.
+    pub(crate) cause: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            detail: detail.into(),
+            field: None,
+            retry_after: None,
+            cause: None,
+        }
+    }
+
+    /// A part of the request is wrong.
+    pub(crate) fn field(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            field: Some(name.into()),
+            ..Self::new(StatusCode::BAD_REQUEST, why)
+        }
+    }
+
+    pub(crate) fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("there is no {what}"))
+    }
+
+    pub(crate) fn forbidden(why: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, why)
+    }
+
+    pub(crate) fn too_many(seconds: u64, why: &str) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, why)
+        }
+    }
+
+    pub(crate) fn internal(cause: impl ToString) -> Self {
+        Self {
+            cause: Some(cause.to_string()),
+            ..Self::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "something went wrong here; the log has it under this request_id",
+            )
+        }
+    }
+
+    pub(crate) fn title(&self) -> &'static str {
+        self.status.canonical_reason().unwrap_or("Problem")
+    }
+
+    pub(crate) fn to_json(&self, request_id: &str) -> Response {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.title(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "request_id": request_id,
+        });
+        if let Some(field) = &self.field {
+            body["field"] = field.as_str().into();
+        }
+        let mut response = Response::new(Body::from(body.to_string()));
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        self.mark(&mut response);
+        response
+    }
+
+    /// Status and headers, whatever the body is.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        *response.status_mut() = self.status;
+        if let Some(seconds) = self.retry_after {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound { what } => Self::not_found(&what),
+            StoreError::Conflict(why) => Self::new(StatusCode::CONFLICT, why),
+            StoreError::Unavailable { .. } => Self {
+                retry_after: Some(2),
+                cause: Some(error.to_string()),
+                ..Self::new(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the store does not answer; try again in a moment",
+                )
+            },
+            error => Self::internal(error),
+        }
+    }
+}
+
+impl From<RegistryError> for Problem {
+    fn from(error: RegistryError) -> Self {
+        match error {
+            RegistryError::Store(error) => error.into(),
+            RegistryError::Settings(error) => {
+                let why = error.to_string();
+                Self::field(field_in(&why), why)
+            }
+        }
+    }
+}
+
+/// The setting that a message is about: the name in backticks, or the first word
+/// that looks like one.
+pub(crate) fn field_in(message: &str) -> String {
+    if let Some((_, rest)) = message.split_once("field `")
+        && let Some((name, _)) = rest.split_once('`')
+    {
+        return name.to_owned();
+    }
+    let about = message.split_once("\": ").map_or(message, |(_, rest)| rest);
+    let first = about.split([' ', ':']).next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
+    match !first.is_empty() && first.chars().all(is_name) && first.contains(['_', '.']) {
+        true => first.to_owned(),
+        false => "settings".to_owned(),
+    }
+}

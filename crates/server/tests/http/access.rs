@@ -1,0 +1,283 @@
+//! Who gets in: hosts, tokens, sessions, forgeries, guessing, the first start.
+
+use serde_json::json;
+use tidings_net::{Client, NetOptions};
+use tidings_server::{Server, ServerOptions, described_routes};
+use tidings_store::{Store, StoreOptions};
+
+use crate::fixture::{ADMIN, OPERATOR, Served, VIEWER};
+use crate::roles::filled;
+
+/// Logs in; the cookie, and what forms must repeat.
+pub(crate) async fn log_in(served: &Served, secret: &str) -> (String, String) {
+    let said = served
+        .ask("POST", "/login")
+        .form(&[("token", secret), ("next", "/")])
+        .send()
+        .await;
+    assert_eq!(said.status, 303, "{}", said.text);
+    let cookie = said.header("set-cookie");
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
+        "{cookie}"
+    );
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let page = served
+        .ask("GET", "/")
+        .header("cookie", &cookie)
+        .send()
+        .await;
+    let csrf = page.text.split("name=\"csrf\" value=\"").nth(1).unwrap();
+    let csrf = csrf.split('"').next().unwrap().to_owned();
+    assert!(csrf.len() > 40);
+    (cookie, csrf)
+}
+
+#[tokio::test]
+async fn only_our_own_names_are_answered() {
+    let served =
+        Served::start_with(|options| options.public_hosts = vec!["news.example".to_owned()]).await;
+    let port = served.address.port();
+    let rows = [
+        (format!("127.0.0.1:{port}"), 200),
+        (format!("localhost:{port}"), 200),
+        (format!("LOCALHOST:{port}"), 200),
+        (format!("[::1]:{port}"), 200),
+        ("news.example".to_owned(), 200),
+        (format!("evil.example:{port}"), 421),
+        ("10.0.0.1".to_owned(), 421),
+        ("localhost.evil.example".to_owned(), 421),
+        (String::new(), 421),
+    ];
+    for (host, status) in rows {
+        let said = served
+            .ask("GET", "/healthz")
+            .header("host", &host)
+            .send()
+            .await;
+        assert_eq!(said.status, status, "{host:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_changes_nothing_without_the_secret_of_its_page() {
+    let served = Served::start().await;
+    let (cookie, csrf) = log_in(&served, ADMIN).await;
+    for route in described_routes()
+        .iter()
+        .filter(|route| route.method != "GET" && route.path != "/login")
+    {
+        let name = format!("{} {}", route.method, route.path);
+        let ask = || {
+            served
+                .ask(route.method, &filled(route.path))
+                .header("cookie", &cookie)
+        };
+        assert_eq!(ask().send().await.status, 403, "{name} without it");
+        let wrong = ask().header("x-csrf-token", "wrong").send().await;
+        assert_eq!(wrong.status, 403, "{name} with a wrong one");
+        let foreign = ask()
+            .header("x-csrf-token", &csrf)
+            .header("sec-fetch-site", "cross-site");
+        assert_eq!(foreign.send().await.status, 403, "{name} from another site");
+        let foreign = ask()
+            .header("x-csrf-token", &csrf)
+            .header("origin", "https://evil.example");
+        assert_eq!(foreign.send().await.status, 403, "{name} of another origin");
+        if route.path != "/logout" {
+            let ours = ask()
+                .header("x-csrf-token", &csrf)
+                .header("sec-fetch-site", "same-origin");
+            assert_ne!(ours.send().await.status, 403, "{name} from here");
+        }
+    }
+    let page = served
+        .ask("GET", "/")
+        .header("cookie", &cookie)
+        .send()
+        .await;
+    assert_eq!(page.status, 200, "nothing of that ended the session");
+    let out = served
+        .ask("POST", "/logout")
+        .header("cookie", &cookie)
+        .form(&[("csrf", &csrf)])
+        .send()
+        .await;
+    assert_eq!(out.header("location"), "/login");
+    let page = served
+        .ask("GET", "/")
+        .header("cookie", &cookie)
+        .send()
+        .await;
+    assert_eq!(page.status, 303, "the session has ended");
+}
+
+#[tokio::test]
+async fn logins_of_other_sites_are_refused() {
+    let served = Served::start().await;
+    let said = served
+        .ask("POST", "/login")
+        .header("origin", "https://evil.example")
+        .form(&[("token", ADMIN)])
+        .send()
+        .await;
+    assert_eq!(said.status, 403);
+    assert_eq!(said.header("set-cookie"), "");
+}
+
+#[tokio::test]
+async fn after_a_login_nobody_is_sent_elsewhere() {
+    let served = Served::start().await;
+    for (next, to) in [
+        ("//evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/sinks", "/sinks"),
+    ] {
+        let said = served
+            .ask("POST", "/login")
+            .form(&[("token", ADMIN), ("next", next)])
+            .send()
+            .await;
+        assert_eq!(said.header("location"), to, "{next}");
+    }
+}
+
+#[tokio::test]
+async fn guessing_is_slow() {
+    let served = Served::start().await;
+    for n in 0..10 {
+        let said = served
+            .ask("POST", "/login")
+            .form(&[("token", &format!("guess {n}"))])
+            .send()
+            .await;
+        assert_eq!(said.status, 401, "{n}");
+    }
+    let said = served
+        .ask("POST", "/login")
+        .form(&[("token", ADMIN)])
+        .send()
+        .await;
+    assert_eq!(said.status, 429, "also with the right one");
+    let wait: u64 = said.header("retry-after").parse().unwrap();
+    assert!((1..=61).contains(&wait), "{wait}");
+    let said = served
+        .ask("GET", "/api/v1/frontier")
+        .token("another guess")
+        .send()
+        .await;
+    assert_eq!(said.status, 429, "tokens are guessed no faster than logins");
+}
+
+#[tokio::test]
+async fn a_revoked_token_ends_at_once_and_so_do_its_sessions() {
+    let served = Served::start().await;
+    let (cookie, _) = log_in(&served, OPERATOR).await;
+    assert_eq!(
+        served
+            .ask("GET", "/api/v1/frontier")
+            .token(OPERATOR)
+            .send()
+            .await
+            .status,
+        200
+    );
+    let tokens = served.get("/api/v1/tokens").await.good();
+    let token = tokens["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|token| token["name"] == "test operator")
+        .unwrap();
+    let path = format!("/api/v1/tokens/{}", token["token_id"]);
+    served.ask("DELETE", &path).token(ADMIN).send().await.good();
+    assert_eq!(
+        served
+            .ask("GET", "/api/v1/frontier")
+            .token(OPERATOR)
+            .send()
+            .await
+            .status,
+        401
+    );
+    let page = served
+        .ask("GET", "/")
+        .header("cookie", &cookie)
+        .send()
+        .await;
+    assert_eq!(page.status, 303);
+    let admin = tokens["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|token| token["name"] == "test admin")
+        .unwrap();
+    let path = format!("/api/v1/tokens/{}", admin["token_id"]);
+    assert_eq!(
+        served.ask("DELETE", &path).token(ADMIN).send().await.status,
+        409,
+        "the last admin stays"
+    );
+}
+
+#[tokio::test]
+async fn a_new_token_works_and_its_secret_is_nowhere_else() {
+    let served = Served::start().await;
+    let made = served
+        .post("/api/v1/tokens", &json!({ "name": "ci", "role": "viewer" }))
+        .await;
+    assert_eq!(made.status, 201);
+    let secret = made.json()["token"].as_str().unwrap().to_owned();
+    assert_eq!(
+        served
+            .ask("GET", "/api/v1/sources")
+            .token(&secret)
+            .send()
+            .await
+            .status,
+        200
+    );
+    for path in [
+        "/api/v1/tokens",
+        "/tokens",
+        "/settings",
+        "/metrics",
+        "/api/v1/events?after=x",
+    ] {
+        for known in [&secret, VIEWER, OPERATOR, ADMIN] {
+            let said = served.get(path).await;
+            assert!(!said.text.contains(known), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_first_start_makes_one_token_and_the_second_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    let store = Store::open(&address, &StoreOptions::default())
+        .await
+        .unwrap();
+    let options = || ServerOptions::new("127.0.0.1:0".parse().unwrap());
+    let client = || Client::new(NetOptions::default()).unwrap();
+    let first = Server::bind(options(), store.clone(), client())
+        .await
+        .unwrap();
+    let secret = first.first_token().unwrap().to_owned();
+    assert!(secret.starts_with("tdg_") && secret.len() > 40);
+    let second = Server::bind(options(), store.clone(), client())
+        .await
+        .unwrap();
+    assert_eq!(second.first_token(), None);
+    let bytes = std::fs::read(folder.path().join("tidings.db")).unwrap();
+    assert!(
+        !bytes
+            .windows(secret.len())
+            .any(|part| part == secret.as_bytes()),
+        "it is kept as a hash"
+    );
+    assert_eq!(
+        store.use_token(&secret).await.unwrap().unwrap().role,
+        tidings_store::Role::Admin
+    );
+}

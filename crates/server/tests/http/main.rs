@@ -1,0 +1,12 @@
+//! The server as its users meet it: real HTTP over loopback, on a store of its
+//! own and, where pages are fetched, on a simulated web.
+
+#![allow(clippy::unwrap_used)]
+
+mod access;
+mod api;
+mod fixture;
+mod input;
+mod pages;
+mod roles;
+mod streams;
