@@ -6,10 +6,13 @@
 //! they are given, and never show a key.
 
 mod adapter;
+mod arxiv;
 mod ask;
+mod guardian;
 mod hackernews;
 mod newsapi;
 mod quota;
+mod reddit;
 mod schema;
 mod secret;
 mod window;
@@ -23,7 +26,13 @@ pub use schema::ConfigError;
 
 /// Every adapter there is: one line each.
 pub fn adapters() -> &'static [&'static dyn SourceAdapter] {
-    &[&newsapi::NewsApi, &hackernews::HackerNews]
+    &[
+        &newsapi::NewsApi,
+        &guardian::Guardian,
+        &arxiv::Arxiv,
+        &hackernews::HackerNews,
+        &reddit::Reddit,
+    ]
 }
 
 /// The adapter of a kind of source.

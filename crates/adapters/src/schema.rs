@@ -34,6 +34,10 @@ pub(crate) fn text(description: &str) -> Json {
     json!({ "type": "string", "description": description })
 }
 
+pub(crate) fn flag(description: &str) -> Json {
+    json!({ "type": "boolean", "description": description })
+}
+
 pub(crate) fn number(description: &str, min: u64, max: u64, default: u64) -> Json {
     json!({ "type": "integer", "description": description, "minimum": min, "maximum": max, "default": default })
 }
@@ -144,7 +148,7 @@ mod tests {
                 ("q", query),
                 ("days", number("", 1, 30, 2)),
                 ("sort", one_of("", &["new", "top"])),
-                ("all", json!({ "type": "boolean" })),
+                ("all", flag("")),
             ],
             &["q"],
         );

@@ -4,13 +4,16 @@
 //! Loopback only; nothing lasts.
 
 mod api;
+mod arxiv;
 mod elasticsearch;
 mod firestore;
 mod gorse;
+mod guardian;
 mod hackernews;
 mod http;
 mod mapping;
 mod newsapi;
+mod reddit;
 mod webhook;
 
 pub use api::{ApiFault, FakeApi, Story};

@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod arxiv;
+mod guardian;
 mod hackernews;
 mod newsapi;
+mod reddit;
 mod rig;
