@@ -19,6 +19,9 @@ const EXCERPT_CHARS: usize = 200;
 /// A wait that is longer is for the next pull.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
+/// How much longer a large file may take.
+const SLOWER: u32 = 6;
+
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     context: &'a PullContext<'a>,
@@ -69,15 +72,20 @@ impl<'a> Session<'a> {
 
     /// An answer, whatever its status.
     pub(crate) async fn get(&mut self, url: &Url) -> Result<Response, AdapterError> {
-        let url = FetchUrl::parse(url.as_str())
-            .map_err(|error| AdapterError::new(Trouble::Config, error.to_string()))?;
-        let request = Request::get(url, Purpose::Api);
+        let request = Request::get(fetchable(url)?, Purpose::Api);
+        self.send(request).await
+    }
+
+    /// The same for files of megabytes.
+    pub(crate) async fn get_slowly(&mut self, url: &Url) -> Result<Response, AdapterError> {
+        let mut request = Request::get(fetchable(url)?, Purpose::Api);
+        request.time_limit = Some(self.context.time_limit * SLOWER);
         self.send(request).await
     }
 
     pub(crate) async fn send(&mut self, mut request: Request) -> Result<Response, AdapterError> {
         request.headers.extend(self.headers.iter().cloned());
-        request.time_limit = Some(self.context.time_limit);
+        request.time_limit = request.time_limit.or(Some(self.context.time_limit));
         let mut waits = self.context.retry_waits.iter();
         loop {
             self.requests += 1;
@@ -163,6 +171,11 @@ impl<'a> Session<'a> {
             None => line,
         }
     }
+}
+
+pub(crate) fn fetchable(url: &Url) -> Result<FetchUrl, AdapterError> {
+    FetchUrl::parse(url.as_str())
+        .map_err(|error| AdapterError::new(Trouble::Config, error.to_string()))
 }
 
 fn is_json(body: &[u8]) -> bool {

@@ -8,7 +8,10 @@
 mod adapter;
 mod arxiv;
 mod ask;
+mod gdelt;
+mod gdelt_files;
 mod guardian;
+mod gutenberg;
 mod hackernews;
 mod newsapi;
 mod quota;
@@ -30,6 +33,8 @@ pub fn adapters() -> &'static [&'static dyn SourceAdapter] {
         &newsapi::NewsApi,
         &guardian::Guardian,
         &arxiv::Arxiv,
+        &gutenberg::Gutenberg,
+        &gdelt::Gdelt,
         &hackernews::HackerNews,
         &reddit::Reddit,
     ]

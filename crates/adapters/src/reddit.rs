@@ -12,10 +12,9 @@ use tidings_document::License;
 use tidings_feed::Hints;
 use tidings_net::http::{HeaderValue, header};
 use tidings_net::{Purpose, Request, Response};
-use tidings_url::FetchUrl;
 
 use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text, Trouble};
-use crate::ask::{Session, address, days, number, overlap};
+use crate::ask::{Session, address, days, fetchable, number, overlap};
 use crate::quota::Quota;
 use crate::schema;
 use crate::secret::Secret;
@@ -139,8 +138,7 @@ async fn log_in(
     secret: Secret,
 ) -> Result<(), AdapterError> {
     let url = address(config, SITE, "/api/v1/access_token", &[])?;
-    let url = FetchUrl::parse(url.as_str())
-        .map_err(|error| AdapterError::new(Trouble::Config, error.to_string()))?;
+    let url = fetchable(&url)?;
     let pair = format!("{}:{}", id.expose(), secret.expose());
     let pair = base64::engine::general_purpose::STANDARD.encode(pair);
     let mut request = Request::post(url, Purpose::Api, "grant_type=client_credentials");

@@ -5,7 +5,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod arxiv;
+mod gdelt;
 mod guardian;
+mod gutenberg;
 mod hackernews;
 mod newsapi;
 mod reddit;
