@@ -393,3 +393,81 @@ async fn two_runs_never_run_at_once() {
     assert!(matches!(error, CollectError::Running(_)), "{error}");
     assert!(first.collect(&quick(), |_| {}).await.is_ok());
 }
+
+fn short_leases(store: &Store, port: u16) -> Arc<Poller> {
+    let client = Client::new(NetOptions {
+        egress: Egress {
+            allow: vec!["127.0.0.0/8".parse().unwrap()],
+            ports: vec![port..=port],
+        },
+        ..NetOptions::default()
+    });
+    let options = PollOptions {
+        lease: Duration::from_millis(700),
+        ..PollOptions::default()
+    };
+    let mut outside = Outside::new(client.unwrap(), store.clone());
+    outside.lease = Duration::from_millis(700);
+    Arc::new(Poller::new(outside, options))
+}
+
+async fn wake_and_poll(store: &Store, poller: &Arc<Poller>) -> usize {
+    let now = store.now().await.unwrap();
+    for feed in store.feeds_after(i64::MIN, 10).await.unwrap() {
+        store.wake_feed(feed.feed_id, now).await.unwrap();
+    }
+    poller.poll_due(|_| {}).await.unwrap()
+}
+
+/// The body of the processes that the test below kills; by itself it does nothing.
+#[tokio::test]
+async fn pulling_process() {
+    if let Ok(address) = std::env::var("TIDINGS_TEST_STORE") {
+        let port = std::env::var("TIDINGS_TEST_PORT").unwrap().parse().unwrap();
+        let store = open(&address).await;
+        let poller = short_leases(&store, port);
+        loop {
+            wake_and_poll(&store, &poller).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_pullers_lose_nothing() {
+    let fake = FakeApi::hackernews().await.unwrap();
+    let rig = Rig::start(&[&fake]).await;
+    // Walks of several pulls, so that there is always something under way.
+    rig.add("hn", "hackernews", &fake, json!({ "max_pages": 1 }))
+        .await;
+    for life in 0..8_u64 {
+        fake.publish_many(1200, now() - 80_000 + 9000 * life as i64, 7);
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "pulling_process"])
+            .env("TIDINGS_TEST_STORE", &rig.address)
+            .env("TIDINGS_TEST_PORT", fake.port().to_string())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(130 + 70 * life)).await;
+        // SIGKILL: it has no chance to clean up.
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let poller = short_leases(&rig.store, fake.port());
+    let published: std::collections::BTreeSet<String> =
+        fake.stories().into_iter().map(|story| story.url).collect();
+    let all_found = async {
+        loop {
+            wake_and_poll(&rig.store, &poller).await;
+            let filter = Filter::default();
+            let page = rig.store.list(&filter, Order::Id, None, 20_000).await;
+            if page.unwrap().rows.len() == published.len() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all_found)
+        .await
+        .expect("every story is found");
+}
