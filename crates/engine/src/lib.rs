@@ -25,7 +25,10 @@ pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
 };
 pub use outside::Outside;
-pub use poll::{Fired, PollEnded, PollOptions, PollOutcome, Poller, SeenItem};
+pub use poll::{
+    CollectError, CollectOptions, Collected, CollectedSource, Fired, PollEnded, PollOptions,
+    PollOutcome, Poller, SeenItem, environment,
+};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use seeds::{Seeded, seed};
 pub use selectors::{ArticleSelectors, SelectorSettings};

@@ -217,9 +217,15 @@ pub async fn import_list(
             .sitemap_url
             .as_ref()
             .map(|url| url.as_str().to_owned());
+        let service = draft
+            .settings
+            .adapter()
+            .map(tidings_adapters::SourceAdapter::kind);
+        let service = service.map(|kind| (kind, Some(draft.url.as_str().to_owned())));
         let feeds = [("feed", feed), ("sitemap", sitemap)];
         let feeds = feeds
             .into_iter()
+            .chain(service)
             .filter_map(|(kind, url)| Some((kind, url?)))
             .collect();
         batch.push((draft.row()?, feeds));

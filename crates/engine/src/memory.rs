@@ -20,6 +20,9 @@ pub(crate) struct Memory {
     /// When the site was last searched for its feed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) searched_at: Option<i64>,
+    /// Where an adapter goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursor: Option<String>,
     /// How deep under its index a sitemap is.
     pub(crate) depth: usize,
     /// Its index says when it changes, so it need not be asked to find out.

@@ -2,6 +2,8 @@
 //! when each is due again. Any number of pollers share the work through the
 //! store; none of them holds anything that another could need.
 
+mod adapter;
+mod collect;
 mod fire;
 mod items;
 mod one;
@@ -21,6 +23,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
+pub use adapter::environment;
+pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
 pub use fire::{Fired, SeenItem};
 
 use crate::outside::Outside;
@@ -38,6 +42,8 @@ pub struct PollOptions {
     /// Requests a day for all adaptive feeds together; as many as a poll of each
     /// every quarter of an hour would make when nothing is said.
     pub requests_per_day: Option<f64>,
+    /// Where the keys of adapters are, by name.
+    pub secrets: fn(&str) -> Option<String>,
 }
 
 impl Default for PollOptions {
@@ -47,6 +53,7 @@ impl Default for PollOptions {
             lease: Duration::from_secs(300),
             every: Duration::from_secs(30),
             requests_per_day: None,
+            secrets: environment,
         }
     }
 }

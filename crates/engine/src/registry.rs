@@ -36,7 +36,7 @@ impl SourceDraft {
         Ok(NewSource {
             name: self.name.clone(),
             url: self.url.as_str().to_owned(),
-            kind: "feed".to_owned(),
+            kind: self.settings.kind.clone(),
             priority: self.priority.clamp(1, 10),
             config,
         })
@@ -49,6 +49,11 @@ pub async fn add_source(
     draft: &SourceDraft,
 ) -> Result<(Source, Option<Feed>), RegistryError> {
     let source = store.add_source(&draft.row()?).await?;
+    if let Some(adapter) = draft.settings.adapter() {
+        let (kind, url) = (adapter.kind(), draft.url.as_str());
+        let feed = store.add_feed(source.source_id, kind, url).await?;
+        return Ok((source, Some(feed)));
+    }
     let feed = match &draft.settings.feed_url {
         Some(url) => Some(
             store
@@ -79,6 +84,14 @@ pub async fn change_source(
 ) -> Result<(), RegistryError> {
     store.update_source(source.source_id, &draft.row()?).await?;
     let feeds = store.feeds_of_source(source.source_id).await?;
+    if let Some(adapter) = draft.settings.adapter() {
+        let (kind, url) = (adapter.kind(), draft.url.as_str());
+        match feeds.iter().find(|feed| feed.kind == kind) {
+            Some(feed) => store.wake_feed(feed.feed_id, store.now().await?).await?,
+            None => drop(store.add_feed(source.source_id, kind, url).await?),
+        }
+        return Ok(());
+    }
     let Some(url) = &draft.settings.feed_url else {
         return Ok(());
     };

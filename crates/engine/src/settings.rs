@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
+use tidings_adapters::{SourceAdapter, adapter, adapters};
 use tidings_document::License;
 use tidings_polling::Policy;
 use tidings_store::{Origin, Source, Target};
@@ -16,6 +17,13 @@ use crate::way::Manners;
 
 /// Requests a second that a source may allow.
 const RATES: std::ops::RangeInclusive<f64> = 0.001..=100.0;
+
+/// The kind of sources that have feeds, sitemaps or neither.
+const FEED: &str = "feed";
+
+fn is_feed(kind: &str) -> bool {
+    kind == FEED
+}
 
 /// A setting that can't be.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -55,6 +63,15 @@ pub enum PollPolicy {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceSettings {
+    /// `feed`, or the name of an adapter.
+    #[serde(skip_serializing_if = "is_feed")]
+    pub kind: String,
+    /// What the adapter is asked for, by its schema.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub config: Json,
+    /// Items that bring their own text become documents; no page is fetched.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub as_documents: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed_url: Option<FetchUrl>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,6 +131,9 @@ impl Recrawl {
 impl Default for SourceSettings {
     fn default() -> Self {
         Self {
+            kind: FEED.to_owned(),
+            config: Json::Null,
+            as_documents: false,
             feed_url: None,
             sitemap_url: None,
             ingestion_mode: None,
@@ -152,6 +172,7 @@ impl SourceSettings {
         };
         let settings: Self =
             serde_json::from_value(config.clone()).map_err(|error| wrong(error.to_string()))?;
+        settings.check_adapter().map_err(wrong)?;
         let minutes = settings.feed_poll_interval_minutes;
         if !(1..=60 * 24 * 7).contains(&minutes) {
             return Err(wrong(format!(
@@ -186,16 +207,40 @@ impl SourceSettings {
         Ok(settings)
     }
 
+    /// The adapter that it is asked through, unless it has a feed.
+    pub(crate) fn adapter(&self) -> Option<&'static dyn SourceAdapter> {
+        adapter(&self.kind)
+    }
+
+    fn check_adapter(&self) -> Result<(), String> {
+        match self.adapter() {
+            Some(adapter) => adapter.validate(&self.config).map_err(|e| e.to_string()),
+            None if self.kind != FEED => {
+                let kinds: Vec<_> = adapters().iter().map(|known| known.kind()).collect();
+                let (kind, kinds) = (&self.kind, kinds.join(", "));
+                Err(format!("kind is {kind:?}, and may be feed, {kinds}"))
+            }
+            None if !self.config.is_null() => {
+                Err("config is for adapters, and the kind is feed".to_owned())
+            }
+            None => Ok(()),
+        }
+    }
+
     pub fn to_json(&self) -> Json {
         // Strings, numbers and lists only: there is nothing that could fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
+    pub(crate) fn interval(&self) -> Policy {
+        Policy::Fixed {
+            every: Duration::from_secs(u64::from(self.feed_poll_interval_minutes) * 60),
+        }
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         match self.poll_policy {
-            PollPolicy::Fixed => Policy::Fixed {
-                every: Duration::from_secs(u64::from(self.feed_poll_interval_minutes) * 60),
-            },
+            PollPolicy::Fixed => self.interval(),
             PollPolicy::Doubling => Policy::Doubling,
             PollPolicy::Adaptive => Policy::Adaptive,
         }
@@ -276,6 +321,12 @@ mod tests {
     fn a_wrong_setting_is_named() {
         let rows = [
             (json!({ "feed_ulr": "x" }), "unknown field `feed_ulr`"),
+            (json!({ "kind": "newspi" }), "may be feed, newsapi"),
+            (json!({ "config": { "q": "x" } }), "config is for adapters"),
+            (
+                json!({ "kind": "newsapi", "config": { "qq": "x" } }),
+                "config.qq: is unknown",
+            ),
             (json!({ "feed_url": "ftp://a.example/" }), "ftp"),
             (json!({ "poll_policy": "often" }), "unknown variant `often`"),
             (

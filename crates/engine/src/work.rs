@@ -5,6 +5,7 @@
 
 mod commit;
 mod flight;
+mod given;
 mod kept_pages;
 mod make;
 mod page;

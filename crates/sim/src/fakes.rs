@@ -1,14 +1,24 @@
-//! Services that documents are delivered to, faked: they speak the real
-//! protocols, keep what they were given so that tests can count it, and fail
-//! exactly as they are told. Loopback only; nothing lasts.
+//! Services that documents are delivered to, and services that stories come
+//! from, faked: they speak the real protocols, know what they were given or have
+//! published so that tests can count it, and fail exactly as they are told.
+//! Loopback only; nothing lasts.
 
+mod api;
+mod arxiv;
 mod elasticsearch;
 mod firestore;
+mod gdelt;
 mod gorse;
+mod guardian;
+mod gutenberg;
+mod hackernews;
 mod http;
 mod mapping;
+mod newsapi;
+mod reddit;
 mod webhook;
 
+pub use api::{ApiFault, FakeApi, Story};
 pub use elasticsearch::{ElasticsearchFault, FakeElasticsearch};
 pub use firestore::{FakeFirestore, FirestoreFault};
 pub use gorse::{FakeGorse, GorseFault};

@@ -42,8 +42,8 @@ pub use article::{Article, Fate};
 pub use clock::SimClock;
 pub use dns::{DnsAnswer, DnsServer};
 pub use fakes::{
-    ElasticsearchFault, FakeElasticsearch, FakeFirestore, FakeGorse, FakeWebhook, FirestoreFault,
-    GorseFault, WebhookCall, WebhookFault,
+    ApiFault, ElasticsearchFault, FakeApi, FakeElasticsearch, FakeFirestore, FakeGorse,
+    FakeWebhook, FirestoreFault, GorseFault, Story, WebhookCall, WebhookFault,
 };
 pub use fault::{Fault, FaultRule, Target, When};
 pub use ledger::{Entry, Expected, Ledger};

@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Apply(commands::apply::ApplyArgs),
     Source(commands::source::SourceArgs),
     Poll(commands::poll::PollArgs),
+    Collect(commands::collect::CollectArgs),
     Work(commands::work::WorkArgs),
     Tail(commands::tail::TailArgs),
     Doc(commands::doc::DocArgs),

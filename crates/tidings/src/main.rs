@@ -53,6 +53,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Extract(args) => commands::extract::run(&args),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, &config, json),
+        Command::Collect(args) => commands::collect::run(&args, &config, json),
         Command::Poll(args) => commands::poll::run(&args, &config, json),
         Command::Run(args) => commands::run::run(&args, config, json),
         Command::Search(args) => commands::search::run(&args, &config, json),

@@ -6,7 +6,7 @@ mod tidings;
 
 use serde_json::Value;
 use tidings::{Ended, Run};
-use tidings_sim::{SimClock, SimServer, WorldConfig};
+use tidings_sim::{FakeApi, SimClock, SimServer, WorldConfig};
 
 struct Desk {
     _runtime: tokio::runtime::Runtime,
@@ -344,6 +344,70 @@ fn lists_go_in_and_out_and_bad_rows_are_named() {
     let wrong = desk.run(&["source", "import", &write("page.xml", "<html></html>")]);
     assert!(
         wrong.stderr.contains("not an OPML list"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+#[test]
+fn a_service_is_added_by_file_and_collected_from() {
+    let desk = Desk::new();
+    let fake = desk._runtime.block_on(FakeApi::hackernews()).unwrap();
+    let now = jiff::Timestamp::now().as_second();
+    fake.publish_many(7, now - 700, 60);
+    let file = desk.folder.path().join("sources.toml");
+    let text = format!(
+        "[[source]]\nname = \"hn\"\nurl = \"https://news.ycombinator.com/\"\nkind = \"hackernews\"\n\
+         config = {{ list = \"all\", base_url = \"{}\" }}\n",
+        fake.url()
+    );
+    std::fs::write(&file, &text).unwrap();
+    let file = file.to_str().unwrap();
+    let port = format!("egress.ports={}", fake.port());
+    let run = |args: &[&str]| {
+        let folder = desk.folder.path().display().to_string();
+        let open = [
+            "--set",
+            "egress.allow=127.0.0.0/8",
+            "--set",
+            &port,
+            "--data-dir",
+            &folder,
+        ];
+        Run::new(&[args, &open].concat()).run()
+    };
+    assert_eq!(run(&["apply", file]).code, 0);
+    let dry = run(&["collect", "--dry-run"]);
+    assert!(
+        dry.stdout.ends_with("1 of 1 sources, 7 would be new\n"),
+        "{}{}",
+        dry.stdout,
+        dry.stderr
+    );
+    let real: Value = serde_json::from_str(&run(&["collect", "--json"]).stdout).unwrap();
+    assert_eq!(real["items_new"], 7);
+    assert_eq!(real["sources"][0]["kind"], "hackernews");
+    let again = run(&["collect", "--source", "hn"]);
+    assert!(
+        again.stdout.ends_with("1 of 1 sources, 0 new\n"),
+        "{}{}",
+        again.stdout,
+        again.stderr
+    );
+    let nobody = run(&["collect", "--source", "nobody"]);
+    assert_eq!(nobody.code, 1);
+    assert!(
+        nobody
+            .stderr
+            .contains("there is no source named \"nobody\""),
+        "{}",
+        nobody.stderr
+    );
+    // What an adapter can't use is said before anything is kept.
+    std::fs::write(file, text.replace("list = ", "lists = ")).unwrap();
+    let wrong = run(&["apply", file]);
+    assert!(
+        wrong.stderr.contains("config.lists: is unknown"),
         "{}",
         wrong.stderr
     );

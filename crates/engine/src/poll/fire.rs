@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tidings_feed::Hints;
+use tidings_feed::{Feed as ParsedFeed, Hints};
 use tidings_net::{Purpose, Request};
 use tidings_store::{Feed, Moment, Result, Source, StartedTask};
 use tidings_url::FetchUrl;
 
-use super::{PollEnded, PollOutcome, Poller, items};
+use super::items::{self, Listed};
+use super::{PollEnded, PollOutcome, Poller};
 use crate::outside::Asked;
 use crate::settings::SourceSettings;
 
@@ -74,6 +75,34 @@ impl Poller {
         &self,
         source: &Source,
     ) -> Result<std::result::Result<Vec<SeenItem>, String>> {
+        if let Ok(settings) = SourceSettings::of(source)
+            && settings.adapter().is_some()
+        {
+            return self.dry_pull(source, settings).await;
+        }
+        let (parsed, listed) = match self.listed_now(source, None).await? {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut seen = Vec::new();
+        for (submission, at) in listed.submissions.iter().zip(&listed.item_of) {
+            let known = self.outside.store.url(submission.target.id()).await?;
+            seen.push(SeenItem {
+                url: submission.target.url.as_str().to_owned(),
+                title: parsed.items[*at].title.clone(),
+                published: parsed.items[*at].date(),
+                is_new: known.is_none(),
+            });
+        }
+        Ok(Ok(seen))
+    }
+
+    /// What the feed of a source lists now; the reason when it can't be read.
+    pub(super) async fn listed_now(
+        &self,
+        source: &Source,
+        time_limit: Option<Duration>,
+    ) -> Result<std::result::Result<(ParsedFeed, Listed), String>> {
         let Some(feed) = self.feed_of(source).await? else {
             return Ok(Err("the source has no feed".to_owned()));
         };
@@ -88,7 +117,8 @@ impl Poller {
         let Ok(url) = address else {
             return Ok(Err(format!("{:?} is not an address", feed.url)));
         };
-        let request = Request::get(url, Purpose::Feed);
+        let mut request = Request::get(url, Purpose::Feed);
+        request.time_limit = time_limit;
         let response = match self.outside.ask(request, settings.feed_manners()).await? {
             Asked::Answered(response) if response.is_success() => response,
             Asked::Answered(response) => return Ok(Err(format!("status {}", response.status))),
@@ -111,21 +141,13 @@ impl Poller {
             &settings,
             &self.outside.proxies,
         );
-        let mut seen = Vec::new();
-        for (submission, at) in listed.submissions.iter().zip(&listed.item_of) {
-            let known = self.outside.store.url(submission.target.id()).await?;
-            seen.push(SeenItem {
-                url: submission.target.url.as_str().to_owned(),
-                title: parsed.items[*at].title.clone(),
-                published: parsed.items[*at].date(),
-                is_new: known.is_none(),
-            });
-        }
-        Ok(Ok(seen))
+        Ok(Ok((parsed, listed)))
     }
 
     async fn feed_of(&self, source: &Source) -> Result<Option<Feed>> {
         let feeds = self.outside.store.feeds_of_source(source.source_id).await?;
-        Ok(feeds.into_iter().find(|feed| feed.kind == "feed"))
+        Ok(feeds
+            .into_iter()
+            .find(|feed| feed.kind == "feed" || tidings_adapters::adapter(&feed.kind).is_some()))
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
+use tidings_adapters::{Pull, adapter};
 use tidings_feed::sitemap::{self as sitemaps, Sitemap};
 use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
 use tidings_net::{Purpose, Request, Response};
@@ -38,6 +39,7 @@ pub(super) enum Read {
     SameBody,
     Feed(Box<ParsedFeed>),
     Sitemap(Box<Sitemap>),
+    Pulled(Box<Pull>),
     Failed(Trouble),
 }
 
@@ -51,7 +53,7 @@ pub(super) struct Polling<'a> {
     pub(super) feed: Feed,
     pub(super) now: Moment,
     started: std::time::Instant,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// When to come again, if not when the policy says.
     pub(super) come_again: Option<Duration>,
 }
@@ -73,17 +75,10 @@ impl Poller {
             }
         };
         let now = store.now().await?;
-        let mut polling = Polling {
-            claim,
-            memory: Memory::parse(&claim.feed.policy),
-            feed: claim.feed.clone(),
-            source,
-            settings,
-            now,
-            started: std::time::Instant::now(),
-            bytes: 0,
-            come_again: None,
-        };
+        let mut polling = Polling::new(claim, source, settings, now);
+        if let Some(adapter) = adapter(&claim.feed.kind) {
+            return self.pull(polling, adapter).await;
+        }
         polling.follow_settings();
         let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
             let trouble = Trouble::hard(
@@ -118,7 +113,26 @@ impl Poller {
     }
 }
 
-impl Polling<'_> {
+impl<'a> Polling<'a> {
+    pub(super) fn new(
+        claim: &'a FeedClaim,
+        source: Source,
+        settings: SourceSettings,
+        now: Moment,
+    ) -> Self {
+        Self {
+            claim,
+            memory: Memory::parse(&claim.feed.policy),
+            feed: claim.feed.clone(),
+            source,
+            settings,
+            now,
+            started: std::time::Instant::now(),
+            bytes: 0,
+            come_again: None,
+        }
+    }
+
     /// The address in the settings is the one that counts; a new one is a feed
     /// of which nothing is known.
     fn follow_settings(&mut self) {
@@ -155,6 +169,8 @@ impl Polling<'_> {
             every: Duration::from_secs(hours * 3600),
         };
         match self.is_sitemap() {
+            // A service is asked as often as its quota allows, or at its interval.
+            false if self.settings.adapter().is_some() => self.settings.interval(),
             false => self.settings.policy(),
             true if self.memory.is_dated => hours(24 * 7),
             true => hours(u64::from(self.settings.sitemap_interval_hours)),
@@ -273,6 +289,10 @@ impl Polling<'_> {
             }
             Read::Sitemap(sitemap) => {
                 taken = self.take_sitemap(poller, &sitemap).await?;
+                (taken.outcome(), None)
+            }
+            Read::Pulled(pull) => {
+                taken = self.take_pull(poller, &pull).await?;
                 (taken.outcome(), None)
             }
         };

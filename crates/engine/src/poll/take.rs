@@ -2,10 +2,12 @@
 //! when it lists what it listed before.
 
 use jiff::Timestamp;
+use tidings_adapters::Pull;
 use tidings_feed::Feed as ParsedFeed;
 use tidings_feed::sitemap::{Sitemap, SitemapKind};
 use tidings_store::{Result, Submission, Verdict};
 
+use super::adapter;
 use super::items::{self, Listed, title_hash};
 use super::one::{Polling, time};
 use super::sitemap;
@@ -93,6 +95,22 @@ impl Polling<'_> {
         self.feed.items_checksum = Some(listed.checksum);
         Ok(Taken {
             seen,
+            dates,
+            new,
+            is_redundant: false,
+        })
+    }
+
+    /// Submits what an adapter brought; only then does its cursor count.
+    pub(super) async fn take_pull(&mut self, poller: &Poller, pull: &Pull) -> Result<Taken> {
+        let listed = adapter::listed(pull, &self.source, &self.settings, &poller.outside.proxies);
+        let dates: Vec<_> = pull.items.iter().map(|item| item.published).collect();
+        let titles: Vec<_> = pull.items.iter().map(|item| Some(&*item.title)).collect();
+        let new = self.submit(poller, &listed, &dates, &titles).await?;
+        self.feed.item_count = pull.items.len() as i64;
+        self.memory.cursor = Some(pull.cursor.clone());
+        Ok(Taken {
+            seen: pull.items.len(),
             dates,
             new,
             is_redundant: false,

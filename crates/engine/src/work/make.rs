@@ -28,6 +28,12 @@ pub(super) struct Said {
     language: Option<String>,
     feed_title: Option<String>,
     feed_url: Option<String>,
+    /// The item is the document: no page is asked for.
+    pub(super) is_document: bool,
+    /// The whole text, where it is not HTML.
+    pub(super) plain_text: Option<String>,
+    content_type: Option<String>,
+    license: Option<License>,
 }
 
 impl Said {
@@ -38,6 +44,11 @@ impl Said {
             .as_deref()
             .and_then(|item| serde_json::from_str(item).ok())
             .unwrap_or_default()
+    }
+
+    /// The text stands for a longer one.
+    pub(super) fn is_abstract(&self) -> bool {
+        self.content_type.as_deref() == Some("abstract")
     }
 
     /// For the extractor, which believes it where the page says nothing.
@@ -123,9 +134,10 @@ pub(super) fn document(article: Article, fetch: Fetch<'_>, id: String) -> Docume
         content_type: settings
             .content_type
             .clone()
+            .or_else(|| said.content_type.clone())
             .unwrap_or_else(|| "article".to_owned()),
         content_quality: quality(article.quality),
-        license: settings.license.unwrap_or(License::Rss),
+        license: settings.license.or(said.license).unwrap_or(License::Rss),
         content_hash: article.content_hash,
         extraction: Extraction {
             method: article.method.as_str().to_owned(),

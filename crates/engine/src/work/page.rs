@@ -8,6 +8,7 @@ use tidings_net::{Failure, Purpose, Request};
 use tidings_store::{Claim, Completion, Outcome};
 
 use super::Worker;
+use super::given::Given;
 use super::read::{Reading, again_in};
 use super::sources::KnownSource;
 use super::tally::note_time;
@@ -36,6 +37,10 @@ impl Worker {
             Ok(source) => source,
             Err(error) => return Completion::new(ticket, verdict::ours(error)),
         };
+        if let Some(given) = Given::of(job) {
+            let outcome = self.read_given(given, source).await;
+            return Completion::new(ticket, outcome);
+        }
         let manners = source.settings.manners();
         let way = Way::new(&self.outside, manners, &claim.url, claim.host_delay);
         let start = std::time::Instant::now();
@@ -86,6 +91,19 @@ impl Worker {
             // A store that is away hears of it with the completion, or never.
             host: host.unwrap_or_default(),
         }
+    }
+
+    /// Makes a document of a text that came with its URL.
+    async fn read_given(&self, given: Given, source: Arc<KnownSource>) -> Outcome {
+        let Ok(core) = Arc::clone(&self.cores).acquire_owned().await else {
+            return verdict::ours("there is no core to read with");
+        };
+        let (extractor, proxies) = (self.options.extractor, self.outside.proxies.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let _core = core;
+            given.read(extractor, &source, &proxies)
+        });
+        read.await.unwrap_or_else(verdict::broken)
     }
 
     /// Reads a page; the CPU work waits for a core of its own.

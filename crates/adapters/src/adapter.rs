@@ -1,0 +1,202 @@
+//! What an adapter is to the engine: the trait and its words. Values only.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value as Json;
+use thiserror::Error;
+use tidings_document::License;
+use tidings_net::{Failure, Request, Response};
+
+use crate::quota::Quota;
+use crate::schema::ConfigError;
+
+/// A kind of source with an API of its own.
+#[async_trait]
+pub trait SourceAdapter: fmt::Debug + Send + Sync {
+    /// The `kind` of its sources.
+    fn kind(&self) -> &'static str;
+
+    /// JSON Schema of its `config`, for people, forms and [`Self::validate`].
+    fn schema(&self) -> Json;
+
+    /// Whether a `config` can work; the error names the field.
+    fn validate(&self, config: &Json) -> Result<(), ConfigError> {
+        crate::schema::check(&self.schema(), config)
+    }
+
+    /// What is new since `cursor`, which is what the last pull returned. To pull
+    /// again from an older cursor is harmless; nothing is ever skipped.
+    async fn pull(
+        &self,
+        config: &Json,
+        cursor: Option<&str>,
+        context: &PullContext<'_>,
+    ) -> Result<Pull, AdapterError>;
+
+    /// One cheap request: does the service answer, and does it accept the key?
+    async fn health(
+        &self,
+        config: &Json,
+        context: &PullContext<'_>,
+    ) -> Result<String, AdapterError> {
+        let context = PullContext {
+            max_items: 1,
+            wants_text: false,
+            ..*context
+        };
+        let pull = self.pull(config, None, &context).await?;
+        Ok(pull.note.unwrap_or_else(|| "it answers".to_owned()))
+    }
+}
+
+/// How an adapter reaches its service: politely, past the guard of the one door.
+#[async_trait]
+pub trait Asker: fmt::Debug + Send + Sync {
+    /// Asks once. Two requests to this service are at least `gap` apart, whoever
+    /// makes them.
+    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, NoAnswer>;
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum NoAnswer {
+    Failed(Failure),
+    /// The service has other requests of ours; come again after this.
+    Busy(Duration),
+}
+
+/// What a pull may use.
+#[derive(Debug, Clone, Copy)]
+pub struct PullContext<'a> {
+    pub asker: &'a dyn Asker,
+    /// Keys by name, from the environment or a file.
+    pub secrets: &'a (dyn Secrets + 'a),
+    pub now: Timestamp,
+    /// What is beyond this comes with the next pull.
+    pub max_items: usize,
+    /// Texts are wanted, not only where they are.
+    pub wants_text: bool,
+    /// Of one request.
+    pub time_limit: Duration,
+    /// How long to wait before the first, second, … repetition of a request
+    /// that met 429 or 5xx.
+    pub retry_waits: &'a [Duration],
+}
+
+/// Where keys are.
+pub trait Secrets: Send + Sync {
+    fn secret(&self, name: &str) -> Option<String>;
+}
+
+impl<F: Fn(&str) -> Option<String> + Send + Sync> Secrets for F {
+    fn secret(&self, name: &str) -> Option<String> {
+        self(name)
+    }
+}
+
+impl fmt::Debug for dyn Secrets + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[hidden]")
+    }
+}
+
+/// What a pull gave.
+#[derive(Debug, Clone, Default)]
+pub struct Pull {
+    /// Each once, also over pulls.
+    pub items: Vec<AdapterItem>,
+    /// For the next pull, once the items are safe.
+    pub cursor: String,
+    /// A cap was reached: there is more, and the cursor leads to it.
+    pub has_more: bool,
+    pub requests: u32,
+    pub bytes: u64,
+    pub quota: Option<Quota>,
+    /// Something that a person should know.
+    pub note: Option<String>,
+}
+
+/// One story, book, paper or post.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct AdapterItem {
+    pub url: String,
+    /// The id that the service gives it.
+    pub guid: String,
+    pub title: String,
+    pub authors: Vec<String>,
+    pub published: Option<Timestamp>,
+    pub updated: Option<Timestamp>,
+    /// Plain text.
+    pub summary: Option<String>,
+    /// The whole text, where the service gives it.
+    pub text: Option<Text>,
+    pub tags: Vec<String>,
+    pub image: Option<String>,
+    /// ISO 639-1.
+    pub language: Option<String>,
+    /// `article`, `poem`, `paper`, …
+    pub content_type: Option<String>,
+    pub license: Option<License>,
+    /// The page with the discussion.
+    pub comments: Option<String>,
+}
+
+/// A text and how it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Text {
+    Plain(String),
+    Html(String),
+}
+
+/// Why a pull gave nothing. The message holds no key.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct AdapterError {
+    pub trouble: Trouble,
+    pub message: String,
+}
+
+/// What kind of trouble it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The key is missing, wrong or used up.
+    Auth,
+    /// Too many requests; the service may have said for how long.
+    RateLimited { after: Option<Duration> },
+    /// Our own requests are in each other's way; nothing was asked.
+    Busy { after: Duration },
+    /// No answer, or one that only says that there is none.
+    Network,
+    /// An answer that is not what the service documents.
+    Malformed,
+    /// The service refuses what it is asked for.
+    Config,
+}
+
+impl Trouble {
+    /// The word of the fetch log.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Busy { .. } => "busy",
+            Self::Network => "network",
+            Self::Malformed => "malformed",
+            Self::Config => "config",
+        }
+    }
+}
+
+impl AdapterError {
+    pub(crate) fn new(trouble: Trouble, message: impl Into<String>) -> Self {
+        Self {
+            trouble,
+            message: message.into(),
+        }
+    }
+}

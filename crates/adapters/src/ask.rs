@@ -1,0 +1,214 @@
+//! The requests of one pull: counted, repeated where that may help, and with
+//! every text of the service cleared of our keys before anybody sees it.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use tidings_net::http::{HeaderName, HeaderValue};
+use tidings_net::{Purpose, Request, Response, retry_after};
+use tidings_url::FetchUrl;
+use url::Url;
+
+use crate::adapter::{AdapterError, NoAnswer, PullContext, Trouble};
+use crate::secret::Secret;
+
+/// How much of an answer is worth repeating.
+const EXCERPT_CHARS: usize = 200;
+
+/// A wait that is longer is for the next pull.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// How much longer a large file may take.
+const SLOWER: u32 = 6;
+
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    context: &'a PullContext<'a>,
+    /// Between two requests to this service.
+    gap: Duration,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    secrets: Vec<Secret>,
+    pub(crate) requests: u32,
+    pub(crate) bytes: u64,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(context: &'a PullContext<'a>, gap: Duration) -> Self {
+        Self {
+            context,
+            gap,
+            headers: Vec::new(),
+            secrets: Vec::new(),
+            requests: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Takes this out of every text of the other side.
+    pub(crate) fn hide(&mut self, secret: Secret) {
+        self.secrets.push(secret);
+    }
+
+    /// Sends a header with every request. Its value is a secret.
+    pub(crate) fn send_secret(
+        &mut self,
+        name: &'static str,
+        prefix: &str,
+        secret: Secret,
+    ) -> Result<(), AdapterError> {
+        let value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose()));
+        let mut value = value.map_err(|_| {
+            AdapterError::new(
+                Trouble::Auth,
+                "the key has characters that no header can carry",
+            )
+        })?;
+        value.set_sensitive(true);
+        self.headers.push((HeaderName::from_static(name), value));
+        self.hide(secret);
+        Ok(())
+    }
+
+    /// An answer, whatever its status.
+    pub(crate) async fn get(&mut self, url: &Url) -> Result<Response, AdapterError> {
+        let request = Request::get(fetchable(url)?, Purpose::Api);
+        self.send(request).await
+    }
+
+    /// The same for files of megabytes.
+    pub(crate) async fn get_slowly(&mut self, url: &Url) -> Result<Response, AdapterError> {
+        let mut request = Request::get(fetchable(url)?, Purpose::Api);
+        request.time_limit = Some(self.context.time_limit * SLOWER);
+        self.send(request).await
+    }
+
+    pub(crate) async fn send(&mut self, mut request: Request) -> Result<Response, AdapterError> {
+        request.headers.extend(self.headers.iter().cloned());
+        request.time_limit = request.time_limit.or(Some(self.context.time_limit));
+        let mut waits = self.context.retry_waits.iter();
+        loop {
+            self.requests += 1;
+            let answer = self.context.asker.ask(request.clone(), self.gap).await;
+            let wait = waits.next().copied();
+            let response = match answer {
+                Ok(response) => response,
+                Err(NoAnswer::Busy(after)) => {
+                    self.requests -= 1;
+                    return Err(AdapterError::new(
+                        Trouble::Busy { after },
+                        "the service has other requests of ours",
+                    ));
+                }
+                Err(NoAnswer::Failed(failure)) => {
+                    let message = self.readable(&failure.to_string());
+                    return Err(AdapterError::new(Trouble::Network, message));
+                }
+            };
+            self.bytes += response.wire_bytes;
+            let is_passing = response.status == 429 || response.status >= 500;
+            let asked = self.retry_after(&response).unwrap_or_default();
+            match wait {
+                Some(wait) if is_passing && asked <= LONGEST_WAIT => {
+                    tokio::time::sleep(wait.max(asked)).await;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    /// The body of a good answer as JSON. Services do send pages and plain texts
+    /// with status 200.
+    pub(crate) fn json<T: DeserializeOwned>(&self, response: &Response) -> Result<T, AdapterError> {
+        serde_json::from_slice(&response.body).map_err(|error| {
+            let message = match is_json(&response.body) {
+                true => format!("the answer is not as documented: {error}"),
+                false => format!("the answer is not JSON: {}", self.excerpt(response)),
+            };
+            AdapterError::new(Trouble::Malformed, self.readable(&message))
+        })
+    }
+
+    /// What a status says that is no answer. `said` is what the service wrote.
+    pub(crate) fn refusal(&self, response: &Response, said: Option<&str>) -> AdapterError {
+        let status = response.status;
+        let said = said.map_or_else(|| self.excerpt(response), |said| self.readable(said));
+        let message = match said.as_str() {
+            "" => format!("status {status}"),
+            said => format!("status {status}: {said}"),
+        };
+        let trouble = match status {
+            401 | 403 => Trouble::Auth,
+            429 => Trouble::RateLimited {
+                after: self.retry_after(response),
+            },
+            500.. => Trouble::Network,
+            400..=499 => Trouble::Config,
+            _ => Trouble::Malformed,
+        };
+        AdapterError::new(trouble, message)
+    }
+
+    fn retry_after(&self, response: &Response) -> Option<Duration> {
+        let header = response.header("retry-after")?;
+        retry_after(header, self.context.now)
+    }
+
+    fn excerpt(&self, response: &Response) -> String {
+        self.readable(&String::from_utf8_lossy(&response.body))
+    }
+
+    /// A text of the other side, on one line, short, and without our keys.
+    pub(crate) fn readable(&self, text: &str) -> String {
+        let hidden = self
+            .secrets
+            .iter()
+            .fold(text.to_owned(), |text, secret| secret.hide_in(&text));
+        let words: Vec<&str> = hidden.split_whitespace().collect();
+        let line = words.join(" ");
+        match line.char_indices().nth(EXCERPT_CHARS) {
+            Some((at, _)) => format!("{}…", &line[..at]),
+            None => line,
+        }
+    }
+}
+
+pub(crate) fn fetchable(url: &Url) -> Result<FetchUrl, AdapterError> {
+    FetchUrl::parse(url.as_str())
+        .map_err(|error| AdapterError::new(Trouble::Config, error.to_string()))
+}
+
+fn is_json(body: &[u8]) -> bool {
+    let start = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    matches!(start, Some(b'{' | b'['))
+}
+
+/// An address below the service's, or below the one that a test put in its place.
+pub(crate) fn address(
+    config: &Json,
+    service: &str,
+    path: &str,
+    query: &[(&str, &str)],
+) -> Result<Url, AdapterError> {
+    let base = config["base_url"].as_str().unwrap_or(service);
+    let wrong = |why: String| AdapterError::new(Trouble::Config, format!("config.base_url: {why}"));
+    let text = format!("{}{path}", base.trim_end_matches('/'));
+    let mut url = Url::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    Ok(url)
+}
+
+/// A setting, or what it is when nobody says.
+pub(crate) fn number(config: &Json, name: &str, default: u64) -> u64 {
+    config[name].as_u64().unwrap_or(default)
+}
+
+pub(crate) fn days(config: &Json, default: u64) -> Duration {
+    Duration::from_secs(number(config, "back_days", default) * 86_400)
+}
+
+pub(crate) fn overlap(config: &Json, default: u64) -> Duration {
+    Duration::from_secs(number(config, "overlap_minutes", default) * 60)
+}

@@ -1,0 +1,131 @@
+//! Texts that came with their URL from a service (books, abstracts, bodies):
+//! the document is made of them, and no page is asked for. CPU only.
+
+use tidings_extract::{Article, Method, Options, Page, Quality, content_hash};
+use tidings_store::Outcome;
+use tidings_url::ProxyHosts;
+
+use super::make::{self, Fetch, Said};
+use super::page::Job;
+use super::sources::KnownSource;
+use super::{Extractor, verdict};
+use crate::settings::target;
+
+const EXCERPT_CHARS: usize = 200;
+
+/// A claim whose item is the document.
+pub(super) struct Given {
+    job: Job,
+    said: Said,
+}
+
+impl Given {
+    /// `None` for all that must be fetched.
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        let said = Said::of(&job.claim);
+        let has_text = said.plain_text.is_some() || said.content.is_some();
+        (said.is_document && has_text).then(|| Self {
+            job: job.clone(),
+            said,
+        })
+    }
+
+    pub(super) fn read(
+        self,
+        extractor: Extractor,
+        source: &KnownSource,
+        proxies: &ProxyHosts,
+    ) -> Outcome {
+        let Self { job, said } = self;
+        let claim = &job.claim;
+        let entry = said.entry();
+        // HTML is read as an article is; of a plain text only the facts are.
+        let content = said.content.as_deref().unwrap_or_default();
+        let html = format!("<article>{content}</article>");
+        let page = Page {
+            html: html.as_bytes(),
+            url: claim.url.as_str(),
+            charset: Some("utf-8"),
+            selectors: None,
+            feed: Some(&entry),
+            now: job.now,
+        };
+        let mut article: Article = extractor(&page, &Options::default());
+        if let Some(plain) = &said.plain_text {
+            article.text = paragraphs(plain);
+            article.excerpt = excerpt(&article.text);
+            article.word_count = article.text.split_whitespace().count();
+            article.content_hash = content_hash(&article.text);
+        }
+        // The service says that this is all of it, or all that it shows.
+        article.quality = match said.is_abstract() {
+            true => Quality::Summary,
+            false => Quality::Full,
+        };
+        article.method = Method::Feed;
+        let content_hash = article.content_hash.as_deref().and_then(make::bytes);
+        let fetch = Fetch {
+            claim,
+            source,
+            said: &said,
+            final_url: claim.url.as_str(),
+            status: 200,
+            etag: None,
+            last_modified: None,
+            raw_html: None,
+            now: job.now,
+        };
+        let own = target(claim.url.clone(), &source.settings.rules(), proxies);
+        let document = make::document(article, fetch, own.key.to_string());
+        let Some(document) = make::row(&document, own.key) else {
+            return verdict::ours("the document can't be written down");
+        };
+        Outcome::Fetched {
+            etag: None,
+            last_modified: None,
+            content_hash,
+            document: Some(Box::new(document)),
+            again_in: None,
+        }
+    }
+}
+
+/// One blank line between paragraphs; lines stay, for they may be verses.
+fn paragraphs(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let parts = text.split("\n\n").map(|part| part.trim_matches('\n'));
+    let parts: Vec<&str> = parts.filter(|part| !part.trim().is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// The start, cut at a word.
+fn excerpt(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= EXCERPT_CHARS {
+        return line;
+    }
+    let start: String = line.chars().take(EXCERPT_CHARS).collect();
+    let end = start.rfind(' ').unwrap_or(start.len());
+    start[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verses_stay_and_blank_lines_are_one() {
+        let text = "\r\n\r\nThe harbour sleeps,\r\n  the boats are in.\r\n\r\n\r\n\r\nMorning.\r\n";
+        assert_eq!(
+            paragraphs(text),
+            "The harbour sleeps,\n  the boats are in.\n\nMorning."
+        );
+    }
+
+    #[test]
+    fn an_excerpt_ends_with_a_word() {
+        let text = "word ".repeat(100);
+        assert_eq!(excerpt(&text).len(), 199);
+        assert_eq!(excerpt("short\n\ntext"), "short text");
+    }
+}

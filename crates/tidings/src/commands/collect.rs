@@ -1,0 +1,101 @@
+//! `tidings collect`: one pass over all sources, now.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Args;
+use tidings_engine::{CollectOptions, Collected, Outside, PollOptions, Poller};
+use tidings_net::Client;
+
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::{output, stores};
+
+/// Ask all sources once, due or not, and submit what is new
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  tidings collect                        all sources
+  tidings collect --source hn --source guardian
+  tidings collect --dry-run              what would be new; writes nothing
+  tidings collect --json
+
+A source that fails is reported and costs the others nothing. Two runs never run at once.")]
+pub(crate) struct CollectArgs {
+    /// Only this source; may be repeated
+    #[arg(long, value_name = "NAME")]
+    source: Vec<String>,
+
+    /// Say what would be new, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Sources asked at once
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    at_once: u16,
+
+    /// New items of one run, shared fairly over the sources
+    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_new: u32,
+}
+
+pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(), Failure> {
+    let net = config.net.options()?;
+    stores::with_store(config, async |store| {
+        let client = Client::new(net).context("the network can't be used")?;
+        let outside = Outside::new(client, store);
+        let poller = Arc::new(Poller::new(outside, PollOptions::default()));
+        let options = CollectOptions {
+            sources: args.source.clone(),
+            dry_run: args.dry_run,
+            at_once: usize::from(args.at_once),
+            most_new: args.max_new as usize,
+            ..CollectOptions::default()
+        };
+        let mut progress = Progress::new("sources", None);
+        let collected = poller.collect(&options, |_| progress.advance(1)).await;
+        progress.finish();
+        let collected = collected.context("nothing was collected")?;
+        match json {
+            true => output::json(&collected)?,
+            false => tell(&collected)?,
+        }
+        match collected.attempted > 0 && collected.succeeded == 0 {
+            true => Err(Failure::Command(anyhow::anyhow!("every source failed"))),
+            false => Ok(()),
+        }
+    })
+}
+
+fn tell(collected: &Collected) -> anyhow::Result<()> {
+    let rows: Vec<[String; 4]> = collected
+        .sources
+        .iter()
+        .map(|source| {
+            let what = match (&source.error, source.items_left) {
+                (Some(error), _) => format!("failed: {error}"),
+                (None, 0) => format!("{} items, {} new", source.items_seen, source.items_new),
+                (None, left) => format!(
+                    "{} items, {} new, {left} left for the next run",
+                    source.items_seen, source.items_new
+                ),
+            };
+            let time = format!("{} ms", source.elapsed_ms);
+            [source.name.clone(), source.kind.clone(), what, time]
+        })
+        .collect();
+    output::columns(&rows)?;
+    let Collected {
+        attempted,
+        succeeded,
+        items_new,
+        ..
+    } = collected;
+    let verb = match collected.dry_run {
+        true => "would be new",
+        false => "new",
+    };
+    output::line(&format!(
+        "{succeeded} of {attempted} sources, {items_new} {verb}"
+    ))
+}
