@@ -27,7 +27,7 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings bench fetch
-  tidings bench fetch --scrapy python3        beside Scrapy (pip install scrapy)
+  tidings bench fetch --scrapy python3        beside Scrapy (pip install scrapy trafilatura)
   tidings bench fetch --only sqlite --sites 100 --articles 50")]
 pub(crate) struct FetchArgs {
     #[command(flatten)]
@@ -37,7 +37,8 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "ENGINE", value_parser = ["sqlite", "postgres"])]
     only: Option<String>,
 
-    /// A Python that has Scrapy, to crawl the same pages with it
+    /// A Python that has Scrapy, to crawl the same pages with it; with trafilatura
+    /// if it has that too
     #[arg(long, value_name = "PYTHON")]
     scrapy: Option<String>,
 }
@@ -137,8 +138,13 @@ pub(crate) fn run(args: &FetchArgs, json: bool) -> Result<(), Failure> {
         show(&mut report, figure, json)?;
     }
     if let Some(python) = &args.scrapy {
-        let figure = scrapy(&args.web, python)?;
+        let figure = scrapy(&args.web, python, "scrapy", &[])?;
         show(&mut report, figure, json)?;
+        if has_trafilatura(python) {
+            // The whole job, as it is usually put together.
+            let figure = scrapy(&args.web, python, "+ trafilatura", &["trafilatura"])?;
+            show(&mut report, figure, json)?;
+        }
     }
     if json {
         output::json(&report)?;
@@ -155,7 +161,7 @@ fn show(report: &mut Report, figure: Figure, json: bool) -> anyhow::Result<()> {
             ))?;
         }
         output::line(&format!(
-            "{:<9} {:>6} documents in {:>6.1} s: {:>6.0} a second; CPU a page {:>5.0} µs, the web's {:>4.0} µs; peak {:>4.0} MiB",
+            "{:<13} {:>6} documents in {:>6.1} s: {:>6.0} a second; CPU a page {:>5.0} µs, the web's {:>4.0} µs; peak {:>4.0} MiB",
             figure.what,
             figure.documents,
             figure.seconds,
@@ -307,8 +313,16 @@ async fn crawl(args: &WebArgs, what: &str, address: &str) -> anyhow::Result<Figu
     })
 }
 
+fn has_trafilatura(python: &str) -> bool {
+    let import = Command::new(python)
+        .args(["-c", "import trafilatura"])
+        .stderr(Stdio::null())
+        .status();
+    import.is_ok_and(|status| status.success())
+}
+
 /// The same crawl with Scrapy: feeds to items in a file of JSON lines.
-fn scrapy(args: &WebArgs, python: &str) -> anyhow::Result<Figure> {
+fn scrapy(args: &WebArgs, python: &str, what: &str, more: &[&str]) -> anyhow::Result<Figure> {
     let web = Web::start(args)?;
     let folder = tempfile::tempdir().context("no temporary folder")?;
     let script = folder.path().join("scrapy_peer.py");
@@ -323,6 +337,7 @@ fn scrapy(args: &WebArgs, python: &str) -> anyhow::Result<Figure> {
     let done = Command::new(python)
         .arg(&script)
         .args([&list, &items])
+        .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .and_then(Child::wait_with_output)
@@ -343,7 +358,7 @@ fn scrapy(args: &WebArgs, python: &str) -> anyhow::Result<Figure> {
     let cpu = numbers.next().unwrap_or(0.0);
     let per_page = |seconds: f64| seconds * 1e6 / documents.max(1) as f64;
     Ok(Figure {
-        what: "scrapy".to_owned(),
+        what: what.to_owned(),
         documents,
         seconds,
         pages_per_second: documents as f64 / seconds,
