@@ -499,7 +499,7 @@ async fn the_strict_index_takes_every_document() {
     let pages = pages();
     store_all(&table.store, &pages).await;
     deliver_all(&deliverer, &table.store, &["index"]).await;
-    let dead = table.store.dead_letters("index", 5).await.unwrap();
+    let dead = table.store.dead_letters("index", None, 5).await.unwrap();
     assert!(dead.is_empty(), "{dead:?}");
     assert_eq!(index.documents("raw_content").len(), pages.len());
 }

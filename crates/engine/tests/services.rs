@@ -295,7 +295,7 @@ async fn a_run_finishes_whatever_single_sources_do() {
     let seen = poller.collect(&dry, |_| {}).await.unwrap();
     assert_eq!((seen.items_new, seen.run_id), (12, None));
     assert_eq!(rig.urls().await, 0);
-    assert!(rig.store.runs(10).await.unwrap().is_empty());
+    assert!(rig.store.runs(None, 10).await.unwrap().is_empty());
     assert_eq!(rig.feed("good").await.last_polled_at, None);
 
     let mut told = 0;
@@ -323,7 +323,7 @@ async fn a_run_finishes_whatever_single_sources_do() {
         "{run:?}"
     );
     assert_eq!(rig.urls().await, 12);
-    let kept = rig.store.runs(10).await.unwrap();
+    let kept = rig.store.runs(None, 10).await.unwrap();
     assert_eq!(kept.len(), 1);
     let metrics: serde_json::Value = serde_json::from_str(&kept[0].metrics).unwrap();
     assert_eq!(metrics["items_new"], 12);

@@ -2,6 +2,7 @@
 //! HTTP and the store or the engine, and decide nothing.
 
 pub(crate) mod bulk;
+pub(crate) mod collect;
 pub(crate) mod documents;
 pub(crate) mod feeds;
 pub(crate) mod frontier;

@@ -140,6 +140,19 @@ impl Fields {
         }
     }
 
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, Problem> {
+        let text = |value: Json| match value {
+            Json::String(text) if !text.contains('\0') => Some(text),
+            _ => None,
+        };
+        let texts = match self.left.remove(name) {
+            None | Some(Json::Null) => Some(Vec::new()),
+            Some(Json::Array(values)) => values.into_iter().map(text).collect(),
+            Some(_) => None,
+        };
+        texts.ok_or_else(|| self.wrong(name, "is not a list of texts"))
+    }
+
     pub(crate) fn text(&mut self, name: &str) -> Result<String, Problem> {
         match self.optional_text(name)? {
             Some(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),

@@ -121,7 +121,10 @@ fn operation_id(route: &Route) -> String {
 }
 
 fn tag(path: &str) -> &str {
-    let rest = path.strip_prefix("/api/v1/").unwrap_or("health");
+    let rest = match path.strip_prefix("/api/v1/") {
+        None if path.starts_with("/collect") => "collect",
+        rest => rest.unwrap_or("health"),
+    };
     rest.split(['/', '.']).next().unwrap_or(rest)
 }
 
@@ -251,6 +254,12 @@ fn schemas() -> Json {
         ("Replay", request(json!({ "since": when() }), &[])),
         ("Task", object(json!({ "task_id": number(), "kind": text(), "subject": text(), "status": text(), "detail": text(), "created_at": when(), "finished_at": maybe_when() }), &["task_id", "status"])),
         ("RunList", list(object(json!({ "run_id": number(), "started_at": when(), "finished_at": maybe_when(), "metrics": {} }), &["run_id", "started_at"]))),
+        ("CollectOrder", request(json!({ "sources": { "type": "array", "items": text() }, "dry_run": { "type": "boolean" },
+            "max_new_items": { "type": "integer", "minimum": 1, "maximum": 1_000_000 } }), &[])),
+        ("Collected", object(json!({ "run_id": number(), "dry_run": { "type": "boolean" }, "attempted": number(), "succeeded": number(), "items_seen": number(),
+            "items_new": number(), "items_left": number(), "elapsed_ms": number(), "sources": { "type": "array", "items": object(json!({ "name": text(), "kind": text(),
+            "items_seen": number(), "items_new": number(), "items_left": number(), "elapsed_ms": number(), "error": text() }), &["name", "kind", "items_seen", "items_new"]) } }),
+            &["dry_run", "attempted", "succeeded", "items_new", "sources"])),
         ("TokenList", list(object(json!({ "token_id": number(), "name": text(), "role": text(), "created_at": when(), "last_used_at": maybe_when(), "revoked_at": maybe_when() }), &["token_id", "name", "role"]))),
         ("TokenDraft", request(json!({ "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "role": { "type": "string", "enum": ["viewer", "operator", "admin"] } }), &["name", "role"])),
         ("NewToken", object(json!({ "token_id": number(), "name": text(), "role": text(), "token": text() }), &["token_id", "token"])),

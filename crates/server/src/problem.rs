@@ -110,6 +110,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound { what } => Self::not_found(&what),
+            StoreError::TooManyToSort { .. } => Self::field("order", error.to_string()),
             StoreError::Conflict(why) => Self::new(StatusCode::CONFLICT, why),
             StoreError::Unavailable { .. } => Self {
                 retry_after: Some(2),

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
+use crate::listing::Cursor;
 use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::submission::storable;
@@ -42,6 +43,16 @@ pub struct DeadLetter {
     pub revision: i64,
     pub reason: String,
     pub died_at: Moment,
+}
+
+impl DeadLetter {
+    /// Where a page that ends with it goes on.
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            place: -self.died_at.0,
+            id: self.id,
+        }
+    }
 }
 
 /// How a sink stands.
@@ -237,14 +248,26 @@ impl Store {
         rows.first().map_or(Ok(None), |row| row.optional_moment(0))
     }
 
-    pub async fn dead_letters(&self, sink: &str, limit: u32) -> Result<Vec<DeadLetter>> {
-        let sql = "SELECT host_id, url_id, revision, reason, died_at FROM dead_letters WHERE sink = $1 ORDER BY died_at DESC LIMIT $2";
-        let rows = self
-            .rows(Statement::new(
-                sql,
-                [Value::from(sink), Value::Int(i64::from(limit))],
-            ))
-            .await?;
+    /// What a sink could not take, the newest first, after the end of an
+    /// earlier page.
+    pub async fn dead_letters(
+        &self,
+        sink: &str,
+        after: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Vec<DeadLetter>> {
+        let after = after.unwrap_or(Cursor::START);
+        let sql = "SELECT host_id, url_id, revision, reason, died_at FROM dead_letters
+            WHERE sink = $1 AND (-died_at, host_id, url_id) > ($2, $3, $4)
+            ORDER BY -died_at, host_id, url_id LIMIT $5";
+        let values = [
+            Value::from(sink),
+            Value::Int(after.place),
+            Value::Int(after.id.host.0),
+            Value::from(&after.id.url.0[..]),
+            Value::Int(i64::from(limit)),
+        ];
+        let rows = self.rows(Statement::new(sql, values)).await?;
         rows.iter()
             .map(|row| {
                 Ok(DeadLetter {

@@ -27,6 +27,9 @@ pub enum StoreError {
         found: i64,
         known: i64,
     },
+    /// A list would have to be sorted that is too long for that.
+    #[error("more than {most} URLs match: order them by id or newest, or narrow the filter")]
+    TooManyToSort { most: u32 },
     /// What was asked for does not exist.
     #[error("there is no {what}")]
     NotFound { what: String },

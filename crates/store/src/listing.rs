@@ -1,17 +1,19 @@
 //! Lists of frontier rows, page by page: keyset paging, so that page a million
 //! costs as much as the first, filters that say what is wanted, and a choice of
-//! order. Only the order of the ids has an index of its own: the others look at
-//! every row that matches, so that the hot path has no more indexes to keep.
+//! order. Ids, times of discovery and troubled URLs have indexes. What else a
+//! filter wants is looked for a slice at a time, so that nobody waits long and
+//! the hot path has no more indexes to keep; the other orders sort what matches.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
-use crate::error::Result;
+use crate::error::{Result, StoreError};
 use crate::frontier::{Origin, Status};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::Moment;
@@ -54,11 +56,15 @@ impl Order {
         ("priority", Self::Priority),
     ];
 
-    /// What ascends from row to row, in SQL; nothing but the id in `Id`.
+    /// Whether rows lie in this order, so that nothing is sorted.
+    fn has_index(self) -> bool {
+        matches!(self, Self::Id | Self::Newest)
+    }
+
+    /// What ascends from row to row, in SQL, where rows are sorted.
     fn ascending(self, due: &str) -> Option<String> {
         match self {
-            Self::Id => None,
-            Self::Newest => Some("-u.discovered_at".to_owned()),
+            Self::Id | Self::Newest => None,
             Self::Recent => Some("-u.updated_at".to_owned()),
             Self::Due => Some(format!("coalesce({due}, {})", i64::MAX)),
             Self::Priority => Some("-CAST(u.priority AS BIGINT)".to_owned()),
@@ -93,8 +99,19 @@ impl FromStr for Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
-    place: i64,
-    id: FrontierId,
+    pub(crate) place: i64,
+    pub(crate) id: FrontierId,
+}
+
+impl Cursor {
+    /// Before everything.
+    pub(crate) const START: Self = Self {
+        place: i64::MIN,
+        id: FrontierId {
+            host: HostId(i64::MIN),
+            url: UrlId([0; 16]),
+        },
+    };
 }
 
 /// A text that is not a cursor.
@@ -178,6 +195,13 @@ pub struct UrlRow {
     pub updated_at: Moment,
 }
 
+/// Rows that are looked at between two looks at the clock.
+const SLICE: u32 = 10_000;
+/// A list whose filter has an index of at most so many rows is read as it is.
+const FEW: i64 = 20_000;
+/// More are not sorted for somebody who waits.
+pub(crate) const MOST_SORTED: u32 = 50_000;
+
 /// Where an engine keeps what is being fetched, and when a row is due.
 #[derive(Debug)]
 pub(crate) struct Waiting {
@@ -258,7 +282,7 @@ impl Where {
     }
 }
 
-fn conditions(filter: &Filter) -> Where {
+fn conditions(filter: &Filter, waiting: &Waiting) -> Where {
     let mut clause = Where {
         sql: String::new(),
         values: Vec::new(),
@@ -267,10 +291,18 @@ fn conditions(filter: &Filter) -> Where {
         clause.and("u.host_id = ?", [Value::Int(host.0)]);
     }
     match filter.status {
-        Some(Status::Fetching) => clause.and("q.owner IS NOT NULL", []),
+        // Few are fetched at a time: they say where to look.
+        Some(Status::Fetching) => clause.and(
+            &format!(
+                "(u.host_id, u.url_id) IN (SELECT host_id, url_id FROM {} WHERE owner IS NOT NULL)",
+                waiting.leases
+            ),
+            [],
+        ),
+        // Written out, for an index that has only some statuses.
         Some(status) => clause.and(
-            "u.status = ? AND q.owner IS NULL",
-            [Value::Int(i64::from(status.code()))],
+            &format!("u.status = {} AND q.owner IS NULL", status.code()),
+            [],
         ),
         None => {}
     }
@@ -297,6 +329,60 @@ fn conditions(filter: &Filter) -> Where {
     clause
 }
 
+/// After one row, and up to another one, in an order that has an index.
+fn between(clause: &mut Where, order: Order, after: Option<Cursor>, end: Option<Cursor>) {
+    let ends = [(after, ">", "<"), (end, "<=", ">")];
+    for (cursor, by_id, by_time) in ends {
+        let Some(Cursor { place, id }) = cursor else {
+            continue;
+        };
+        let (host, url) = (Value::Int(id.host.0), Value::from(&id.url.0[..]));
+        match order {
+            Order::Newest => clause.and(
+                &format!(
+                    "u.discovered_at {by_time}= ? AND (u.discovered_at {by_time} ? OR (u.host_id, u.url_id) {by_id} (?, ?))"
+                ),
+                [Value::Int(-place), Value::Int(-place), host, url],
+            ),
+            _ => clause.and(&format!("(u.host_id, u.url_id) {by_id} (?, ?)"), [host, url]),
+        }
+    }
+}
+
+/// Whether an index leads to what matches, so that it need not be looked for.
+/// `counted` are the books of all URLs.
+fn is_direct(filter: &Filter, order: Order, counted: &[(Status, i64)]) -> bool {
+    let is_few = |status: Status| {
+        let found = counted.iter().find(|(of, _)| *of == status);
+        found.is_none_or(|(_, n)| *n <= FEW)
+    };
+    match filter.status {
+        Some(Status::Fetching) => true,
+        Some(Status::Fetched) => false,
+        Some(status @ (Status::Pending | Status::Failed | Status::Dead)) => is_few(status),
+        None => {
+            let Filter {
+                source_id,
+                host,
+                origin,
+                reason,
+                text,
+                status: _,
+            } = filter;
+            let is_plain = source_id.is_none() && origin.is_none() && reason.is_none();
+            is_plain && text.is_none() && (host.is_none() || order == Order::Id)
+        }
+    }
+}
+
+fn page(rows: Vec<UrlRow>, order: Order, more: bool) -> Page {
+    let next = rows.last().filter(|_| more).map(|row| Cursor {
+        place: order.place(row),
+        id: row.id,
+    });
+    Page { rows, next }
+}
+
 impl Store {
     /// One frontier row.
     pub async fn url(&self, id: FrontierId) -> Result<Option<UrlRow>> {
@@ -309,7 +395,8 @@ impl Store {
         rows.first().map(url_row).transpose()
     }
 
-    /// Rows that match, in an order, after the end of an earlier page.
+    /// Rows that match, in an order, after the end of an earlier page. Looks for
+    /// as long as it takes.
     pub async fn list(
         &self,
         filter: &Filter,
@@ -317,44 +404,213 @@ impl Store {
         after: Option<Cursor>,
         limit: u32,
     ) -> Result<Page> {
-        let mut clause = conditions(filter);
+        if order.has_index() {
+            let patience = Duration::MAX;
+            return self
+                .look(filter, order, after, limit, SLICE, patience)
+                .await;
+        }
+        self.sorted(filter, order, after, limit).await
+    }
+
+    /// The same for somebody who waits. When nothing more was found for so long,
+    /// the page is short, maybe empty, and `next` goes on from there. More than
+    /// 50,000 rows are not sorted.
+    pub async fn list_within(
+        &self,
+        filter: &Filter,
+        order: Order,
+        after: Option<Cursor>,
+        limit: u32,
+        patience: Duration,
+    ) -> Result<Page> {
+        self.list_in_slices(filter, order, after, limit, SLICE, patience)
+            .await
+    }
+
+    /// The same with slices of another size, for tests of their seams.
+    #[doc(hidden)]
+    pub async fn list_in_slices(
+        &self,
+        filter: &Filter,
+        order: Order,
+        after: Option<Cursor>,
+        limit: u32,
+        slice: u32,
+        patience: Duration,
+    ) -> Result<Page> {
+        if order.has_index() && (order == Order::Id || filter.host.is_none()) {
+            return self
+                .look(filter, order, after, limit, slice, patience)
+                .await;
+        }
+        let most = match filter.host {
+            Some(host) => self.count_host(host, MOST_SORTED + 1).await?,
+            None => self.counted(filter).await?,
+        };
+        let most: i64 = most.iter().map(|(_, n)| n).sum();
+        if most > i64::from(MOST_SORTED) {
+            return Err(StoreError::TooManyToSort { most: MOST_SORTED });
+        }
+        self.sorted(filter, order, after, limit).await
+    }
+
+    /// Sorts what matches.
+    async fn sorted(
+        &self,
+        filter: &Filter,
+        order: Order,
+        after: Option<Cursor>,
+        limit: u32,
+    ) -> Result<Page> {
+        let mut clause = conditions(filter, self.waiting());
         let ascending = order.ascending(self.waiting().due);
+        let ascending = ascending.unwrap_or_else(|| "-u.discovered_at".to_owned());
         if let Some(Cursor { place, id }) = after {
             let (host, url) = (Value::Int(id.host.0), Value::from(&id.url.0[..]));
-            match &ascending {
-                None => clause.and("(u.host_id, u.url_id) > (?, ?)", [host, url]),
-                Some(place_of) => clause.and(
-                    &format!("({place_of}, u.host_id, u.url_id) > (?, ?, ?)"),
-                    [Value::Int(place), host, url],
-                ),
-            }
+            clause.and(
+                &format!("({ascending}, u.host_id, u.url_id) > (?, ?, ?)"),
+                [Value::Int(place), host, url],
+            );
         }
-        clause.values.push(Value::Int(i64::from(limit) + 1));
-        let sql = format!(
-            "{}{} ORDER BY {}u.host_id, u.url_id LIMIT ${}",
-            self.waiting().select(),
-            clause.sql,
-            ascending.map_or(String::new(), |place| place + ", "),
-            clause.values.len()
-        );
         let mut rows = self
-            .rows(Statement::new(sql, clause.values))
-            .await?
-            .iter()
-            .map(url_row)
-            .collect::<Result<Vec<_>>>()?;
+            .read(clause, &format!("{ascending}, "), limit + 1)
+            .await?;
         let more = rows.len() > limit as usize;
         rows.truncate(limit as usize);
-        let next = rows.last().filter(|_| more).map(|row| Cursor {
-            place: order.place(row),
-            id: row.id,
-        });
-        Ok(Page { rows, next })
+        Ok(page(rows, order, more))
+    }
+
+    /// Reads in an order that has an index; what has no index of its own is
+    /// looked for a slice at a time.
+    async fn look(
+        &self,
+        filter: &Filter,
+        order: Order,
+        after: Option<Cursor>,
+        limit: u32,
+        slice: u32,
+        patience: Duration,
+    ) -> Result<Page> {
+        let start = Instant::now();
+        if filter.source_id.is_some() || filter.origin.is_some() {
+            let of_source = self.counted(filter).await?;
+            if of_source.iter().all(|(_, n)| *n == 0) {
+                return Ok(page(Vec::new(), order, false));
+            }
+        }
+        let counted = self.counted(&Filter::default()).await?;
+        let is_direct = is_direct(filter, order, &counted);
+        let (mut rows, mut after) = (Vec::new(), after);
+        loop {
+            let end = match is_direct {
+                true => None,
+                false => self.slice_end(filter.host, order, after, slice).await?,
+            };
+            let mut clause = conditions(filter, self.waiting());
+            if is_direct && filter.status == Some(Status::Pending) {
+                let queued = "(u.host_id, u.url_id) IN (SELECT host_id, url_id FROM queue)";
+                clause.and(queued, []);
+            }
+            between(&mut clause, order, after, end);
+            let by = match order {
+                Order::Newest => "u.discovered_at DESC, ",
+                _ => "",
+            };
+            let wanted = limit + 1 - rows.len() as u32;
+            rows.extend(self.read(clause, by, wanted).await?);
+            if rows.len() > limit as usize {
+                rows.truncate(limit as usize);
+                return Ok(page(rows, order, true));
+            }
+            match end {
+                None => return Ok(page(rows, order, false)),
+                Some(end) if start.elapsed() >= patience => {
+                    return Ok(Page {
+                        rows,
+                        next: Some(end),
+                    });
+                }
+                end => after = end,
+            }
+        }
+    }
+
+    async fn read(&self, mut clause: Where, by: &str, limit: u32) -> Result<Vec<UrlRow>> {
+        clause.values.push(Value::Int(i64::from(limit)));
+        let sql = format!(
+            "{}{} ORDER BY {by}u.host_id, u.url_id LIMIT ${}",
+            self.waiting().select(),
+            clause.sql,
+            clause.values.len()
+        );
+        let rows = self.rows(Statement::new(sql, clause.values)).await?;
+        rows.iter().map(url_row).collect()
+    }
+
+    /// The row that is a slice further; none if fewer are left.
+    async fn slice_end(
+        &self,
+        host: Option<HostId>,
+        order: Order,
+        after: Option<Cursor>,
+        slice: u32,
+    ) -> Result<Option<Cursor>> {
+        let all = Filter {
+            host,
+            ..Filter::default()
+        };
+        let mut clause = conditions(&all, self.waiting());
+        between(&mut clause, order, after, None);
+        clause.values.push(Value::Int(i64::from(slice) - 1));
+        let (place, by) = match order {
+            Order::Newest => ("-u.discovered_at", "u.discovered_at DESC, "),
+            _ => ("0", ""),
+        };
+        let sql = format!(
+            "SELECT u.host_id, u.url_id, CAST({place} AS BIGINT) FROM urls u{} ORDER BY {by}u.host_id, u.url_id LIMIT 1 OFFSET ${}",
+            clause.sql,
+            clause.values.len()
+        );
+        let rows = self.rows(Statement::new(sql, clause.values)).await?;
+        let cursor = |row: &Row| {
+            let id = FrontierId {
+                host: HostId(row.int(0)?),
+                url: UrlId(row.half_key(1)?),
+            };
+            Ok(Cursor {
+                place: row.int(2)?,
+                id,
+            })
+        };
+        rows.first().map(cursor).transpose()
+    }
+
+    /// How many URLs of the source and the origin of a filter are where, by the books.
+    async fn counted(&self, filter: &Filter) -> Result<Vec<(Status, i64)>> {
+        let mut clause = Where {
+            sql: String::new(),
+            values: Vec::new(),
+        };
+        if let Some(source) = filter.source_id {
+            clause.and("source_id = ?", [Value::Int(source)]);
+        }
+        if let Some(origin) = filter.origin {
+            clause.and("origin = ?", [Value::Int(i64::from(origin.code()))]);
+        }
+        let sql = format!(
+            "SELECT status, CAST(sum(n) AS BIGINT) FROM all_counts{} GROUP BY status",
+            clause.sql
+        );
+        let rows = self.rows(Statement::new(sql, clause.values)).await?;
+        rows.iter()
+            .map(|row| Ok((Status::from_code(row.int(0)?)?, row.int(1)?)))
+            .collect()
     }
 
     /// How many rows match; for previews of what a bulk action would do.
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
-        let clause = conditions(filter);
+        let clause = conditions(filter, self.waiting());
         let sql = format!(
             "SELECT count(*) FROM urls u {}{}",
             self.waiting().join(),

@@ -42,12 +42,12 @@ impl Store {
         }
     }
 
-    /// The newest runs first.
-    pub async fn runs(&self, limit: u32) -> Result<Vec<Run>> {
-        let sql = "SELECT run_id, started_at, finished_at, metrics FROM runs ORDER BY run_id DESC LIMIT $1";
-        let rows = self
-            .rows(Statement::new(sql, [Value::Int(i64::from(limit))]))
-            .await?;
+    /// The newest runs first; those before an earlier page with `before`.
+    pub async fn runs(&self, before: Option<i64>, limit: u32) -> Result<Vec<Run>> {
+        let sql = "SELECT run_id, started_at, finished_at, metrics FROM runs WHERE run_id < $1 ORDER BY run_id DESC LIMIT $2";
+        let before = before.unwrap_or(i64::MAX);
+        let values = [Value::Int(before), Value::Int(i64::from(limit))];
+        let rows = self.rows(Statement::new(sql, values)).await?;
         let run = |row: &Row| -> Result<Run> {
             Ok(Run {
                 run_id: row.int(0)?,

@@ -1,5 +1,7 @@
 //! The frontier: lists, numbers, one URL and its story.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tidings_engine::SourceSettings;
 use tidings_store::{Filter, HostId, Order, Origin, Store, Submission, Target, UrlRow};
@@ -8,6 +10,9 @@ use tidings_url::{FetchUrl, HostKey, ProxyHosts, Rules};
 use super::Changed;
 use crate::call::{Answer, Call, Fields, List, json};
 use crate::problem::Problem;
+
+/// How long a list is looked for before a short page is given.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(80);
 
 pub(crate) fn host_id(host: &str) -> HostId {
     HostId::of(&HostKey::from_stored(host.trim().to_lowercase()))
@@ -62,7 +67,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let page = call
         .app
         .store
-        .list(&filter(&call)?, order, after, call.limit()?)
+        .list_within(&filter(&call)?, order, after, call.limit()?, PATIENCE)
         .await?;
     json(&List::<UrlRow> {
         items: page.rows,

@@ -24,8 +24,11 @@ pub(crate) async fn found(call: &Call) -> Result<String, Problem> {
 
 pub(crate) async fn dead(call: Call) -> Answer {
     let sink = found(&call).await?;
-    let items = call.app.store.dead_letters(&sink, call.limit()?).await?;
-    json(&List { items, next: None })
+    let (limit, after) = (call.limit()?, call.parsed("after")?);
+    let letters = call.app.store.dead_letters(&sink, after, limit + 1).await?;
+    json(&List::cut(letters, limit, |letter| {
+        letter.cursor().to_string()
+    }))
 }
 
 pub(crate) async fn retry(call: Call) -> Answer {

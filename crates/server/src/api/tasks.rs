@@ -16,13 +16,17 @@ pub(crate) async fn task(call: Call) -> Answer {
 }
 
 pub(crate) async fn runs(call: Call) -> Answer {
-    let runs = call.app.store.runs(call.limit()?).await?;
+    let limit = call.limit()?;
+    let runs = call
+        .app
+        .store
+        .runs(call.parsed("after")?, limit + 1)
+        .await?;
     let shown = |run: Run| {
         let metrics: Json = serde_json::from_str(&run.metrics).unwrap_or_default();
         json!({ "run_id": run.run_id, "started_at": run.started_at, "finished_at": run.finished_at, "metrics": metrics })
     };
-    json(&List {
-        items: runs.into_iter().map(shown).collect(),
-        next: None,
-    })
+    let List { items, next } = List::cut(runs, limit, |run| run.run_id.to_string());
+    let items: Vec<Json> = items.into_iter().map(shown).collect();
+    json(&List { items, next })
 }

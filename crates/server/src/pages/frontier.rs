@@ -8,7 +8,7 @@ use tidings_url::{FetchUrl, Rules};
 
 use super::{may, next_page, page, see_done, token, with_params, words};
 use crate::api::bulk::{Action, change_all};
-use crate::api::frontier::{filter, filter_of, is_everything, target};
+use crate::api::frontier::{PATIENCE, filter, filter_of, is_everything, target};
 use crate::call::{Answer, Call, Fields};
 use crate::problem::Problem;
 use crate::routes::{ORDERS, ORIGINS};
@@ -21,7 +21,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let filter = filter(&call)?;
     let order: Order = call.parsed("order")?.unwrap_or_default();
     let rows = store
-        .list(&filter, order, call.parsed("after")?, ROWS)
+        .list_within(&filter, order, call.parsed("after")?, ROWS, PATIENCE)
         .await?;
     let stats = store.stats().await?;
     let now = store.now().await?;
@@ -40,7 +40,9 @@ pub(crate) async fn show(call: Call) -> Answer {
             }
             section.card {
                 (filters(&call))
-                @if rows.rows.is_empty() { p.empty { "No URL matches." } }
+                @if rows.rows.is_empty() {
+                    p.empty { @if next.is_some() { "Nothing so far: the next page looks further." } @else { "No URL matches." } }
+                }
                 @else { div.scroll { table {
                     tr { th { "URL" } th { "Status" } th { "Found by" } th.n { "Priority" } th { "Next" } th { "Fetched" } th.n { "Tries" } }
                     @for row in &rows.rows { (line(row, now)) }

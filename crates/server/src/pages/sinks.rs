@@ -49,7 +49,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let name = found(&call).await?;
     let store = &call.app.store;
     let sinks = store.outbox().await?;
-    let dead = store.dead_letters(&name, 100).await?;
+    let dead = store.dead_letters(&name, None, 100).await?;
     let now = store.now().await?;
     let path = format!("/sinks/{}", segment(&name));
     let content = html! {

@@ -115,14 +115,19 @@ pub(super) static ROUTES: &[Route] = &[
     get("/api/v1/documents/{id}", "One document", by!(api::documents::one)).with(&[FRONTIER_ID]).gives("Document"),
 
     get("/api/v1/sinks", "How every sink stands", by!(api::sinks::list)).gives("SinkList"),
-    get("/api/v1/sinks/{sink}/dead", "What a sink could not take, and why", by!(api::sinks::dead)).with(&[SINK, LIMIT]).gives("DeadLetterList"),
+    get("/api/v1/sinks/{sink}/dead", "What a sink could not take, and why", by!(api::sinks::dead)).with(&[SINK, LIMIT, AFTER]).gives("DeadLetterList"),
     post("/api/v1/sinks/{sink}/retry", "Give its dead letters another try", by!(api::sinks::retry)).with(&[SINK]).gives("Changed"),
     post("/api/v1/sinks/{sink}/replay", "Send everything again, or what changed since", by!(api::sinks::replay)).with(&[SINK]).takes(Takes::Json("Replay")).gives("Changed").within(300),
 
     get("/api/v1/tasks/{id}", "Something that was asked for, and how it stands", by!(api::tasks::task)).with(&[ID]).gives("Task"),
-    get("/api/v1/runs", "The last collection runs", by!(api::tasks::runs)).with(&[LIMIT]).gives("RunList"),
+    get("/api/v1/runs", "The last collection runs", by!(api::tasks::runs)).with(&[LIMIT, AFTER_ID]).gives("RunList"),
     get("/api/v1/events", "What happens to URLs, as it happens; Last-Event-ID resumes", by!(api::stream::events))
         .with(&[AFTER_ID]).gives("text/event-stream"),
+
+    post("/collect", "Ask all sources, or some, once: what is new is submitted", by!(api::collect::run))
+        .takes(Takes::Json("CollectOrder")).gives("Collected").within(1800),
+    Route { role: OPERATOR, ..get("/collect/test", "What one source would bring; writes nothing", by!(api::collect::test)) }
+        .with(&[needed("source", Kind::Text, "name of the source")]).gives("Collected").within(180),
 
     for_admins(get("/api/v1/tokens", "All tokens, without their secrets", by!(api::tokens::list)).gives("TokenList")),
     for_admins(post("/api/v1/tokens", "Make a token; its secret is shown once", by!(api::tokens::add)).takes(Takes::Json("TokenDraft")).gives("NewToken")),

@@ -361,6 +361,64 @@ async fn a_site_is_searched_fired_and_tried() {
 }
 
 #[tokio::test]
+async fn sources_are_collected_from() {
+    let served = Served::start().await;
+    let config = WorldConfig {
+        sites: 2,
+        ..WorldConfig::new(5)
+    };
+    let start = config.start;
+    let sim = SimServer::start(config, SimClock::manual(start), "127.0.0.1:0");
+    let sim = sim.await.unwrap();
+    let site = sim.world().sites().find(|site| !site.feeds.is_empty());
+    let site = site.unwrap();
+    let feed = site.url(&site.feeds[0].path);
+    let draft = json!({ "name": "good", "url": site.url("/").as_str(), "feed_url": feed.as_str() });
+    served.post("/api/v1/sources", &draft).await.good();
+    let broken = json!({ "name": "broken", "url": "http://127.0.0.1:1/", "feed_url": "http://127.0.0.1:1/feed" });
+    served.post("/api/v1/sources", &broken).await.good();
+
+    let dry = served.get("/collect/test?source=good").await.good();
+    let new = dry["items_new"].as_u64().unwrap();
+    assert!(new > 0, "{dry}");
+    let stats = served.get("/api/v1/frontier/stats").await.good();
+    assert_eq!(stats["by_status"]["pending"], 0, "a test writes nothing");
+    let nobody = served.get("/collect/test?source=nobody").await;
+    assert_eq!(nobody.status, 400);
+    assert_eq!(nobody.json()["field"], "source");
+
+    let run = served
+        .post("/collect", &json!({ "max_new_items": 2 }))
+        .await
+        .good();
+    assert_eq!(
+        (run["attempted"].as_u64(), run["succeeded"].as_u64()),
+        (Some(2), Some(1)),
+        "{run}"
+    );
+    assert_eq!(run["items_new"], 2);
+    assert_eq!(run["items_left"], new - 2);
+    let run = served
+        .post("/collect", &json!({ "sources": ["good"] }))
+        .await
+        .good();
+    assert_eq!(run["items_new"], new - 2);
+    let first = served.get("/api/v1/runs?limit=1").await.good();
+    assert_eq!(first["items"][0]["run_id"], run["run_id"]);
+    let path = format!(
+        "/api/v1/runs?limit=1&after={}",
+        first["next"].as_str().unwrap()
+    );
+    let second = served.get(&path).await.good();
+    assert_eq!(second["items"][0]["metrics"]["attempted"], 2);
+    assert_eq!(second["next"], Json::Null);
+    for wrong in [json!({ "sources": "good" }), json!({ "sources": [1] })] {
+        let said = served.post("/collect", &wrong).await;
+        assert_eq!(said.json()["field"], "sources");
+    }
+}
+
+#[tokio::test]
 async fn closed_addresses_stay_closed() {
     let served = Served::start().await;
     for url in ["http://10.0.0.1/", "http://169.254.169.254/latest"] {

@@ -1,6 +1,7 @@
 //! Lists, filters, and what is done to many rows at once.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tidings_store::{
     Cursor, Filter, Order, Origin, Outcome, Status, Submission, UrlRow, copy_store,
@@ -12,6 +13,7 @@ on_both_engines!(
     pages_cover_everything_once,
     every_order_pages_without_gaps,
     filters_hold_together,
+    a_list_in_slices_misses_nothing,
     the_dead_can_be_revived,
     what_is_being_fetched_is_not_requeued,
     removal_takes_the_lease_away,
@@ -229,6 +231,126 @@ async fn filters_hold_together(t: Fixture) {
             "{name}"
         );
     }
+}
+
+/// Whoever does not wait gets short pages, and in the end the same rows: against
+/// all rows, filtered and sorted here.
+async fn a_list_in_slices_misses_nothing(t: Fixture) {
+    for n in 0..40_i64 {
+        let submission = Submission {
+            source_id: n % 3,
+            origin: [Origin::Feed, Origin::Manual][(n % 2) as usize],
+            ..submission(&format!("https://h{}.example/{n}", n % 9))
+        };
+        t.store.submit(&[submission]).await.unwrap();
+        t.pass(SECOND / 4);
+    }
+    for round in 0..2 {
+        for (n, claim) in t.claim(9).await.iter().enumerate() {
+            let outcome = match n % 4 {
+                0 => fetched(),
+                1 => failed(MINUTE),
+                2 => Outcome::Dead {
+                    reason: ["gone", "robots"][round].to_owned(),
+                    error: None,
+                },
+                _ => continue,
+            };
+            t.complete(claim, outcome).await;
+        }
+        t.pass(SECOND);
+    }
+    let all = t.store.list(&Filter::default(), Order::Id, None, 100).await;
+    let all = all.unwrap().rows;
+    assert_eq!(all.len(), 40);
+    let host = id("https://h4.example/4").host;
+    let some = |text: &str| Some(text.to_owned());
+    let mut filters = vec![Filter::default()];
+    for status in Status::ALL {
+        let status = Some(*status);
+        filters.push(Filter {
+            status,
+            ..Filter::default()
+        });
+        filters.push(Filter {
+            status,
+            source_id: Some(1),
+            ..Filter::default()
+        });
+        filters.push(Filter {
+            status,
+            host: Some(host),
+            ..Filter::default()
+        });
+    }
+    filters.push(Filter {
+        source_id: Some(2),
+        origin: Some(Origin::Manual),
+        ..Filter::default()
+    });
+    filters.push(Filter {
+        source_id: Some(77),
+        ..Filter::default()
+    });
+    filters.push(Filter {
+        reason: some("gone"),
+        ..Filter::default()
+    });
+    filters.push(Filter {
+        text: some("/3"),
+        ..Filter::default()
+    });
+    filters.push(Filter {
+        host: Some(host),
+        text: some("3"),
+        ..Filter::default()
+    });
+    for filter in &filters {
+        for (order, slice) in [
+            (Order::Id, 1),
+            (Order::Id, 7),
+            (Order::Newest, 1),
+            (Order::Newest, 7),
+        ] {
+            let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
+            loop {
+                let patience = Duration::ZERO;
+                let page = t
+                    .store
+                    .list_in_slices(filter, order, after, 4, slice, patience);
+                let page = page.await.unwrap();
+                assert!(page.rows.len() <= 4);
+                found.extend(page.rows.iter().map(|row| row.id));
+                match page.next {
+                    Some(next) => after = Some(next.to_string().parse::<Cursor>().unwrap()),
+                    None => break,
+                }
+                pages += 1;
+                assert!(pages <= 41, "it never ends: {filter:?}");
+            }
+            let mut expected: Vec<&UrlRow> =
+                all.iter().filter(|row| matches(filter, row)).collect();
+            if order == Order::Newest {
+                expected.sort_by_key(|row| (-row.discovered_at.0, row.id));
+            }
+            let expected: Vec<_> = expected.iter().map(|row| row.id).collect();
+            assert_eq!(found, expected, "{filter:?} {order:?} in slices of {slice}");
+        }
+    }
+}
+
+fn matches(filter: &Filter, row: &UrlRow) -> bool {
+    filter.status.is_none_or(|status| status == row.status)
+        && filter
+            .source_id
+            .is_none_or(|source| source == row.source_id)
+        && filter.host.is_none_or(|host| host == row.id.host)
+        && filter.origin.is_none_or(|origin| origin == row.origin)
+        && filter.reason.is_none() | (filter.reason == row.reason)
+        && filter
+            .text
+            .as_ref()
+            .is_none_or(|text| row.url.contains(text))
 }
 
 async fn the_dead_can_be_revived(t: Fixture) {

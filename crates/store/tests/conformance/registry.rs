@@ -455,7 +455,7 @@ async fn runs_are_kept(t: Fixture) {
     let run = t.store.start_run().await.unwrap();
     t.pass(SECOND);
     t.store.finish_run(run, "{\"new\":3}").await.unwrap();
-    let runs = t.store.runs(5).await.unwrap();
+    let runs = t.store.runs(None, 5).await.unwrap();
     assert_eq!((runs.len(), runs[0].metrics.as_str()), (1, "{\"new\":3}"));
     assert!(runs[0].finished_at > Some(runs[0].started_at));
 }

@@ -1,6 +1,7 @@
 //! `tidings bench`: measures what we claim, on this machine, beside a baseline
 //! of the same run.
 
+mod api;
 mod fetch;
 mod frontier;
 mod process;
@@ -21,6 +22,7 @@ pub(crate) struct BenchArgs {
 enum What {
     Frontier(frontier::FrontierArgs),
     Fetch(fetch::FetchArgs),
+    Api(api::ApiArgs),
     /// The simulated web that the others are measured with
     #[command(hide = true)]
     ServePages(fetch::PagesArgs),
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> Result<(), Failure> {
     match &args.what {
         What::Frontier(args) => frontier::run(args, json),
         What::Fetch(args) => fetch::run(args, json),
+        What::Api(args) => api::run(args, json),
         What::ServePages(args) => fetch::serve(args),
     }
 }

@@ -178,7 +178,7 @@ async fn test(sink: &NamedSink, config: &Config, json: bool) -> Result<(), Failu
 }
 
 async fn dead(store: &Store, args: &DeadArgs, json: bool) -> anyhow::Result<()> {
-    let letters = store.dead_letters(&args.name, args.limit).await?;
+    let letters = store.dead_letters(&args.name, None, args.limit).await?;
     let mut rows = Vec::new();
     for letter in &letters {
         if json {

@@ -336,7 +336,7 @@ fn target(host: &str, n: usize) -> Target {
     }
 }
 
-fn submission(n: usize, backlog: Backlog) -> Submission {
+pub(super) fn submission(n: usize, backlog: Backlog) -> Submission {
     let (host, priority) = match backlog {
         Backlog::Adversarial if n.is_multiple_of(2) => ("blocked".to_owned(), 10),
         Backlog::Uniform | Backlog::Adversarial => (format!("h{}", n % HOSTS), 5),
