@@ -122,7 +122,7 @@ pub(crate) async fn fire(call: Call) -> Answer {
     if call.is_set("dry_run") {
         return match call.app.poller.dry_fire(&source).await? {
             Ok(items) => json(&json!({ "fired": "dry_run", "items": items })),
-            Err(why) => Err(Problem::new(StatusCode::BAD_GATEWAY, why)),
+            Err(why) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
         };
     }
     match fired(&call.app, source).await? {
@@ -253,7 +253,7 @@ fn outside(failure: &Failure) -> Problem {
         cause: Some(failure.to_string()),
         field: Some("url".to_owned()),
         ..Problem::new(
-            StatusCode::BAD_GATEWAY,
+            StatusCode::UNPROCESSABLE_ENTITY,
             format!("the site did not answer as hoped: {}", failure.code()),
         )
     }

@@ -295,7 +295,7 @@ pub(crate) async fn fire(call: Call) -> Answer {
     match fired(&call.app, source).await? {
         Fired::Polled(poll) => match poll.error {
             None => see_done(&path, "fired", Some(poll.items_new as u64)),
-            Some(why) => Err(Problem::new(http::StatusCode::BAD_GATEWAY, why)),
+            Some(why) => Err(Problem::new(http::StatusCode::UNPROCESSABLE_ENTITY, why)),
         },
         Fired::TooSoon { .. } => Err(Problem::too_many(
             60,

@@ -425,7 +425,7 @@ async fn closed_addresses_stay_closed() {
         let said = served
             .post("/api/v1/sources/discover", &json!({ "url": url }))
             .await;
-        said.refuses(502, "url");
+        said.refuses(422, "url");
         assert!(
             !said.text.contains("169.254") && !said.text.contains("10.0.0.1"),
             "{}",

@@ -6,6 +6,7 @@
 mod access;
 mod api;
 mod fixture;
+mod fuzz;
 mod input;
 mod pages;
 mod roles;

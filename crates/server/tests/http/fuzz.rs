@@ -1,0 +1,55 @@
+//! schemathesis reads the OpenAPI document and asks every operation for what
+//! nobody thought of. Needs a Python that has it (`scripts/test` installs one).
+
+use std::process::Command;
+
+use crate::fixture::{ADMIN, Served};
+
+/// Streams never end, which it can't know.
+const ENDLESS: &str = "stream$|/events$";
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn schemathesis_finds_no_error_of_ours_and_no_answer_that_breaks_its_schema() {
+    let Some(python) = std::env::var_os("TIDINGS_TEST_PYTHON") else {
+        eprintln!("left out: TIDINGS_TEST_PYTHON names no Python; scripts/test sets it");
+        return;
+    };
+    let has_it = Command::new(&python)
+        .args(["-c", "import schemathesis"])
+        .output();
+    if !has_it.is_ok_and(|output| output.status.success()) {
+        eprintln!("left out: {} has no schemathesis", python.display());
+        return;
+    }
+    let served = Served::start().await;
+    served.fetched("https://a.example/story", "A story").await;
+    served.submitted("https://b.example/waits").await;
+    served.with_dead_letter("index", "refused").await;
+    let document = format!("http://{}/api/v1/openapi.json", served.address);
+    let asked = tokio::task::spawn_blocking(move || {
+        Command::new(python)
+            .args(["-m", "schemathesis.cli", "run", &document])
+            .args(["--header", &format!("Authorization: Bearer {ADMIN}")])
+            .args(["--checks", CHECKS, "--exclude-path-regex", ENDLESS])
+            .args([
+                "--phases",
+                "examples,coverage,fuzzing",
+                "--max-examples",
+                "5",
+            ])
+            .args(["--seed", "7", "--generation-database", "none", "--no-color"])
+            .args(["--request-timeout", "30", "--warnings", "off"])
+            .output()
+    });
+    let asked = asked.await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&asked.stdout);
+    let errors = String::from_utf8_lossy(&asked.stderr);
+    assert!(asked.status.success(), "{said}\n{errors}");
+    // Whoever asks nothing finds nothing.
+    let tested = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Tested: "));
+    let tested: usize = tested.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
+    assert!(tested >= 45, "{said}");
+}
