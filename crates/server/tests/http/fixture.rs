@@ -35,9 +35,25 @@ impl Served {
     pub(crate) async fn start_with(change: impl FnOnce(&mut ServerOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+        Self::start_in(folder, &address, change).await
+    }
+
+    /// On a PostgreSQL database of its own, whose address it gives as well.
+    pub(crate) async fn start_on_postgres() -> (Self, String) {
+        let address = tidings_sim::postgres_database().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let served = Self::start_in(folder, &address, |_| {}).await;
+        (served, address)
+    }
+
+    async fn start_in(
+        folder: tempfile::TempDir,
+        address: &str,
+        change: impl FnOnce(&mut ServerOptions),
+    ) -> Self {
         let mut store_options = StoreOptions::default();
         store_options.host_delay = Duration::from_millis(5);
-        let store = Store::open(&address, &store_options).await.unwrap();
+        let store = Store::open(address, &store_options).await.unwrap();
         for (name, role, secret) in [
             ("test viewer", Role::Viewer, VIEWER),
             ("test operator", Role::Operator, OPERATOR),

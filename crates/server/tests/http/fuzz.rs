@@ -22,7 +22,8 @@ async fn schemathesis_finds_no_error_of_ours_and_no_answer_that_breaks_its_schem
         eprintln!("left out: {} has no schemathesis", python.display());
         return;
     }
-    let served = Served::start().await;
+    // The other tests are on SQLite.
+    let (served, _) = Served::start_on_postgres().await;
     served.fetched("https://a.example/story", "A story").await;
     served.submitted("https://b.example/waits").await;
     served.with_dead_letter("index", "refused").await;

@@ -21,7 +21,15 @@ pub(crate) fn filled(path: &str) -> String {
 
 #[tokio::test]
 async fn each_role_may_what_the_table_says_and_no_more() {
-    let served = Served::start().await;
+    holds_for(&Served::start().await).await;
+}
+
+#[tokio::test]
+async fn each_role_may_the_same_on_postgresql() {
+    holds_for(&Served::start_on_postgres().await.0).await;
+}
+
+async fn holds_for(served: &Served) {
     let routes = described_routes();
     assert!(routes.len() > 90, "{}", routes.len());
     for route in &routes {

@@ -51,6 +51,56 @@ async fn documents_come_as_they_are_made_and_resume_after_the_last() {
     );
 }
 
+/// A document as a transaction writes it that is in no hurry: a copy of another.
+const SLOW: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body, change_id)
+    SELECT $1, url_id, key_tail, 1, source_id, title, fetched_at, body, pg_current_xact_id()::text::BIGINT FROM documents WHERE host_id NOT IN (1, 2) LIMIT 1";
+
+#[tokio::test]
+async fn a_document_that_commits_late_is_streamed_all_the_same() {
+    let (served, address) = Served::start_on_postgres().await;
+    served.fetched("https://a.example/1", "First").await;
+    let connect = async || {
+        let connected = tokio_postgres::connect(&address, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        client
+    };
+    let (mut one, mut two) = (connect().await, connect().await);
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW, &[&1_i64]).await.unwrap();
+    let slower = two.transaction().await.unwrap();
+    slower.execute(SLOW, &[&2_i64]).await.unwrap();
+    let stream = || served.ask("GET", "/api/v1/documents/stream").token(VIEWER);
+    let reading = stream().read_until(|text| is_whole(text, 5));
+    let committing = async {
+        let pause = || tokio::time::sleep(std::time::Duration::from_millis(200));
+        served.fetched("https://b.example/2", "Second").await;
+        pause().await;
+        slower.commit().await.unwrap();
+        served.fetched("https://c.example/3", "Third").await;
+        pause().await;
+        slow.commit().await.unwrap();
+    };
+    let (all, ()) = tokio::join!(reading, committing);
+    let data = |text: &str| -> Vec<serde_json::Value> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    let name = |document: &serde_json::Value| document["frontier_id"].as_str().unwrap().to_owned();
+    let names: Vec<String> = data(&all.text).iter().map(name).collect();
+    let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
+    assert_eq!((names.len(), distinct.len()), (5, 5), "{names:?}");
+    // Whoever comes back after any of them gets exactly the others.
+    for (n, id) in ids(&all.text).iter().enumerate().take(4) {
+        let rest = stream().header("last-event-id", id);
+        let rest = rest.read_until(|text| is_whole(text, 4 - n)).await;
+        let rest: Vec<String> = data(&rest.text).iter().map(name).collect();
+        assert_eq!(rest, names[n + 1..]);
+    }
+}
+
 #[tokio::test]
 async fn events_begin_now_or_after_a_number() {
     let served = Served::start().await;
