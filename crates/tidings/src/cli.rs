@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Frontier(commands::frontier::FrontierArgs),
     Explain(commands::explain::ExplainArgs),
     Extract(commands::extract::ExtractArgs),
+    MigrateSchema(commands::migrate_schema::MigrateSchemaArgs),
     MigrateStore(commands::migrate_store::MigrateStoreArgs),
     Fetch(commands::fetch::FetchArgs),
     Discover(commands::discover::DiscoverArgs),

@@ -52,6 +52,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Feed(args) => commands::feed::run(&args, &config, json),
         Command::Extract(args) => commands::extract::run(&args),
         Command::Frontier(args) => commands::frontier::run(&args, &config, json),
+        Command::MigrateSchema(args) => commands::migrate_schema::run(&args, &config, json),
         Command::MigrateStore(args) => commands::migrate_store::run(&args, &config, json),
         Command::Collect(args) => commands::collect::run(&args, &config, json),
         Command::Poll(args) => commands::poll::run(&args, &config, json),
