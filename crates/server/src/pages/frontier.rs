@@ -41,10 +41,10 @@ pub(crate) async fn show(call: Call) -> Answer {
             section.card {
                 (filters(&call))
                 @if rows.rows.is_empty() { p.empty { "No URL matches." } }
-                @else { div.scroll { table {
+                @else { table.list {
                     tr { th { "URL" } th { "Status" } th { "Found by" } th.n { "Priority" } th { "Next" } th { "Fetched" } th.n { "Tries" } }
                     @for row in &rows.rows { (line(row, now)) }
-                } } }
+                } }
                 (next_page(&call, "/frontier", next.as_deref()))
             }
         }
@@ -59,10 +59,10 @@ fn line(row: &UrlRow, now: tidings_store::Moment) -> Markup {
             @if let Some(why) = row.last_error.as_ref().or(row.reason.as_ref()) { small.cut title=(why) { (why) } } }
         td { (words::status(row.status)) @if let Some(reason) = &row.reason { " " small { (reason) } } }
         td.t { (row.origin) }
-        td.n { (row.priority) }
-        td.t { (words::maybe_when(row.next_fetch_at, now)) }
-        td.t { (words::maybe_when(row.last_fetched_at, now)) }
-        td.n { (row.attempts) }
+        td.n data-l="priority" { (row.priority) }
+        td.t data-l="next" { (words::maybe_when(row.next_fetch_at, now)) }
+        td.t data-l="fetched" { (words::maybe_when(row.last_fetched_at, now)) }
+        td.n data-l="tries" { (row.attempts) }
     } }
 }
 

@@ -26,11 +26,11 @@ pub(crate) async fn show(call: Call) -> Answer {
     let content = html! {
         h1 { "Hosts" }
         div #live { section.card {
-            @if hosts.is_empty() { p.empty { "No hosts yet." } }
-            @else { div.scroll { table {
+            @if hosts.is_empty() { p.empty { "No hosts yet. They come with the first URLs." } }
+            @else { table.list {
                 tr { th { "Host" } th { "State" } th.n { "Delay" } th.n { "Under way" } th.n { "Errors" } th { "Last request" } th { "Next may start" } }
                 @for host in &hosts { (line(host, now)) }
-            } } }
+            } }
             (next_page(&call, "/hosts", next.as_deref()))
         } }
     };
@@ -50,11 +50,11 @@ fn line(host: &Host, now: Moment) -> Markup {
     html! { tr {
         td { a href={ "/hosts/" (segment(&host.host)) } { (host.host) } }
         td { (state(host, now)) }
-        td.n { (words::number(host.delay_ms)) " ms" }
-        td.n { (host.in_flight) " of " (host.max_in_flight) }
-        td.n { (host.errors) }
-        td.t { (words::maybe_when(host.last_start_at, now)) }
-        td.t { (words::when(host.gate_at, now)) }
+        td.n data-l="delay" { (words::number(host.delay_ms)) " ms" }
+        td.n data-l="under way" { (host.in_flight) " of " (host.max_in_flight) }
+        td.n data-l="errors" { (host.errors) }
+        td.t data-l="last request" { (words::maybe_when(host.last_start_at, now)) }
+        td.t data-l="next" { @if host.gate_at > now { (words::when(host.gate_at, now)) } @else { "at once" } }
     } }
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn one(call: Call) -> Answer {
         store.now().await?,
     );
     let content = html! {
-        p.soft { a href="/hosts" { "Hosts" } " / " (host.host) }
+        p.crumbs { a href="/hosts" { "Hosts" } " / " (host.host) }
         h1 { (host.host) " " (state(&host, now)) }
         div.grid { @for (status, count) in &stats.by_status {
             a.stat href={ "/frontier?host=" (segment(&host.host)) "&status=" (status) } { span { (status) } b { (words::number(*count)) } }

@@ -5,9 +5,10 @@ use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 use tidings_engine::{Fired, SeenItem, SourceSettings, add_source, change_source};
 use tidings_feed::discovery::{CandidateKind, Ranked};
-use tidings_store::{Feed, FetchLogRow, Moment, Role, Source};
+use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
 
+use super::health::{self, Health};
 use super::{button, chart, may, outside, page, see_done, token, words};
 use crate::api::sources::{candidates, draft, fired, found, tested};
 use crate::call::{Answer, Call, Fields};
@@ -15,7 +16,7 @@ use crate::problem::Problem;
 
 pub(crate) async fn new(call: Call) -> Answer {
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / new" }
+        p.crumbs { a href="/sources" { "Sources" } " / new" }
         h1 { "Add a source" }
         section.card {
             h2 { "Paste any address of the site" }
@@ -50,15 +51,15 @@ pub(crate) async fn discover(call: Call) -> Answer {
         fields.insert("sitemap_url".to_owned(), sitemap.into());
     }
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " a href="/sources/new" { "new" } }
+        p.crumbs { a href="/sources" { "Sources" } " / " a href="/sources/new" { "new" } }
         h1 { (url.as_str()) }
         section.card {
             h2 { "Found" }
             @if found.is_empty() { p.empty { "No feed and no sitemap was found. It can be added all the same: the poller keeps looking." } }
-            @else { div.scroll { table {
-                tr { th { "Kind" } th { "Address" } th.n { "Items" } th.n { "A day" } th { "Newest" } }
+            @else { table.list {
+                tr { th { "Address" } th { "Kind" } th.n { "Items" } th.n { "A day" } th { "Newest" } }
                 @for ranked in &found { (candidate(ranked)) }
-            } } }
+            } }
         }
         (form(&call, "/sources", &fields, "Add this source"))
     };
@@ -67,11 +68,11 @@ pub(crate) async fn discover(call: Call) -> Answer {
 
 fn candidate(ranked: &Ranked) -> Markup {
     html! { tr {
-        td { span.badge { @if ranked.candidate.kind == CandidateKind::Feed { "feed" } @else { "sitemap" } } }
         td.u { (outside(&ranked.candidate.url)) }
-        td.n { (ranked.items) }
-        td.n { (ranked.items_per_day.map_or_else(String::new, |rate| format!("{rate:.1}"))) }
-        td.t { (ranked.newest.map_or_else(String::new, |newest| newest.strftime("%Y-%m-%d %H:%M").to_string())) }
+        td { span.badge { @if ranked.candidate.kind == CandidateKind::Feed { "feed" } @else { "sitemap" } } }
+        td.n data-l="items" { (ranked.items) }
+        td.n data-l="a day" { (ranked.items_per_day.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"))) }
+        td.t data-l="newest" { (ranked.newest.map_or_else(String::new, |newest| newest.strftime("%Y-%m-%d %H:%M").to_string())) }
     } }
 }
 
@@ -194,10 +195,9 @@ pub(crate) async fn show(call: Call) -> Answer {
     let store = &call.app.store;
     let feeds = store.feeds_of_source(source.source_id).await?;
     let now = store.now().await?;
-    let mut logs = Vec::new();
-    for feed in feeds.iter().take(10) {
-        logs.push(store.fetch_log(feed.feed_id, 100).await?);
-    }
+    let polls = super::sources::polls(store, &feeds).await?;
+    let days = health::by_day(&polls, now).map(|items| items as f64);
+    let settings = SourceSettings::of(&source).unwrap_or_default();
     let path = format!("/sources/{}", source.source_id);
     let mut values = SourceSettings::of(&source)
         .map(|settings| settings.to_json())
@@ -207,17 +207,22 @@ pub(crate) async fn show(call: Call) -> Answer {
     values["priority"] = source.priority.into();
     let values = values.as_object().cloned().unwrap_or_default();
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " (source.name) }
+        p.crumbs { a href="/sources" { "Sources" } " / " (source.name) }
         div.row.between {
-            h1 { (source.name) " " (super::sources::health(&source, &feeds)) }
+            h1 { (source.name) }
             (actions(&call, &source, &path))
         }
         p.lead { (outside(&source.url)) }
         div #live {
+            p.row.facts {
+                (Health::of(&source, &feeds, &polls).show())
+                span.badge { (super::sources::mode(&settings, &feeds)) }
+                a href={ "/frontier?source_id=" (source.source_id) } { "its URLs" }
+                span.soft { "added " (words::when(source.created_at, now)) " · id " (source.source_id) }
+            }
             div.two {
                 section.card { h2 { "Feeds" } (feed_table(&feeds, now)) }
-                section.card { h2 { "New items, poll by poll" } (chart::line(&news(&logs), "new items of the last polls"))
-                    p.soft { a href={ "/frontier?source_id=" (source.source_id) } { "Its URLs" } " · added " (words::when(source.created_at, now)) " · id " (source.source_id) } }
+                section.card { h2 { "New items by day" } (chart::line(&days, "new items of each day", "14 days ago", "")) }
             }
         }
         @if may(&call, Role::Operator) {
@@ -253,28 +258,17 @@ fn actions(call: &Call, source: &Source, path: &str) -> Markup {
 fn feed_table(feeds: &[Feed], now: Moment) -> Markup {
     html! {
         @if feeds.is_empty() { p.empty { "None yet." } }
-        @else { div.scroll { table {
+        @else { table.list {
             tr { th { "Feed" } th { "Polled" } th { "Next" } th.n { "Errors" } }
             @for feed in feeds { tr {
-                td { span.badge { (feed.kind) } " " a.cut href={ "/feeds/" (feed.feed_id) } { (feed.url) }
-                    @if let Some(error) = &feed.last_error { small.cut title=(error) { (error) } } }
-                td.t { (words::maybe_when(feed.last_polled_at, now)) }
-                td.t { (words::when(feed.next_poll_at, now)) }
-                td.n { (feed.consecutive_errors) }
+                td { a.cut href={ "/feeds/" (feed.feed_id) } title=(feed.url) { (feed.url) }
+                    small.cut { (feed.kind) @if let Some(error) = &feed.last_error { " · " (error) } } }
+                td.t data-l="polled" { (words::maybe_when(feed.last_polled_at, now)) }
+                td.t data-l="next" { (words::when(feed.next_poll_at, now)) }
+                td.n data-l="errors" { (feed.consecutive_errors) }
             } }
-        } } }
+        } }
     }
-}
-
-/// New items of all feeds, the oldest poll first.
-fn news(logs: &[Vec<FetchLogRow>]) -> Vec<f64> {
-    let mut polls: Vec<_> = logs
-        .iter()
-        .flatten()
-        .map(|poll| (poll.started_at, poll.items_new))
-        .collect();
-    polls.sort_unstable();
-    polls.iter().map(|(_, new)| *new as f64).collect()
 }
 
 pub(crate) async fn fire(call: Call) -> Answer {
@@ -283,7 +277,7 @@ pub(crate) async fn fire(call: Call) -> Answer {
     if call.form().contains_key("dry_run") {
         let items = call.app.poller.dry_fire(&source).await?;
         let content = html! {
-            p.soft { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
+            p.crumbs { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
             h1 { "What the feed lists now" }
             section.card { @match &items {
                 Err(why) => p.notice.bad { (why) },
@@ -315,11 +309,11 @@ pub(crate) async fn fire(call: Call) -> Answer {
 fn seen(items: &[SeenItem]) -> Markup {
     html! {
         p.soft { (items.len()) " items, " (items.iter().filter(|item| item.is_new).count()) " of them new. Nothing was written." }
-        div.scroll { table { @for item in items { tr {
-            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
+        table.list { @for item in items { tr {
             td.u { (item.title.as_deref().unwrap_or("without a title")) small.cut { (item.url) } }
+            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
             td.t { (item.published.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M").to_string())) }
-        } } } }
+        } } }
     }
 }
 
@@ -334,7 +328,7 @@ pub(crate) async fn test(call: Call) -> Answer {
         .unwrap_or_else(|| json!({}));
     let result = tested(&call.app, &url, &selectors).await?;
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
+        p.crumbs { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
         h1 { (result["title"].as_str().unwrap_or("without a title")) }
         section.card {
             dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } }

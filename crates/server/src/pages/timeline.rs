@@ -34,7 +34,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         .map_or("A URL that was removed", |row| row.url.as_str());
     let path = format!("/frontier/{id}");
     let content = html! {
-        p.soft { a href="/frontier" { "Frontier" } " / URL" }
+        p.crumbs { a href="/frontier" { "Frontier" } " / URL" }
         h1 { (title) }
         div.row.bar {
             (button(&call, &format!("{path}/retry"), "Fetch again now", "", None))

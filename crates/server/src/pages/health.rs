@@ -1,0 +1,217 @@
+//! How well a source does, as one number that a list can show: what its last
+//! polls brought, less what is wrong right now. Also its items by day. Pure.
+
+use maud::{Markup, html};
+use tidings_store::{Feed, FetchLogRow, Moment, Source};
+
+/// Polls that count.
+pub(super) const POLLS: u32 = 200;
+const RECENT: usize = 30;
+/// Points that each error in a row costs.
+const ERROR: i64 = 20;
+const DAY: i64 = 86_400_000;
+/// Days of the small chart in lists.
+pub(super) const DAYS: usize = 14;
+
+/// A state in a word, its score from 0 to 100 when there is one, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Health {
+    pub(super) word: &'static str,
+    pub(super) score: Option<i64>,
+    class: &'static str,
+    why: String,
+}
+
+impl Health {
+    /// `polls` are those of its feeds, the newest first.
+    pub(super) fn of(source: &Source, feeds: &[Feed], polls: &[FetchLogRow]) -> Self {
+        let state = |word, class, score, why: &str| Self {
+            word,
+            score,
+            class,
+            why: why.to_owned(),
+        };
+        if !source.enabled {
+            return state(
+                "stopped",
+                "warn",
+                None,
+                source.reason.as_deref().unwrap_or_default(),
+            );
+        }
+        if let Some(reason) = feeds.iter().find_map(|feed| feed.paused_reason.as_deref()) {
+            return state("paused", "bad", Some(0), reason);
+        }
+        if feeds.iter().all(|feed| feed.last_polled_at.is_none()) {
+            return state("new", "", None, "it was not polled yet");
+        }
+        let worst = feeds.iter().max_by_key(|feed| feed.consecutive_errors);
+        let errors = worst.map_or(0, |feed| feed.consecutive_errors);
+        let class = worst.and_then(|feed| feed.error_class.as_deref());
+        let why = match errors {
+            0 => String::new(),
+            1 => class.unwrap_or("one error").to_owned(),
+            _ => format!("{} × {errors}", class.unwrap_or("error")),
+        };
+        let score = (good_share(polls) - errors * ERROR).clamp(0, 100);
+        let (word, class) = match score {
+            90.. => ("healthy", "good"),
+            50..90 => ("unsteady", "warn"),
+            _ => ("failing", "bad"),
+        };
+        state(word, class, Some(score), &why)
+    }
+
+    pub(super) fn show(&self) -> Markup {
+        html! {
+            span.health {
+                span class={ "badge " (self.class) } { @if let Some(score) = self.score { b { (score) } " " } (self.word) }
+                @if !self.why.is_empty() { small { (self.why) } }
+            }
+        }
+    }
+}
+
+/// Of a hundred recent polls, so many were answered.
+fn good_share(polls: &[FetchLogRow]) -> i64 {
+    let recent = polls.len().min(RECENT);
+    let good = polls[..recent]
+        .iter()
+        .filter(|poll| poll.outcome != "failed")
+        .count();
+    match recent {
+        0 => 100,
+        recent => (good * 100 / recent) as i64,
+    }
+}
+
+/// New items of each of the last days, today last.
+pub(super) fn by_day(polls: &[FetchLogRow], now: Moment) -> [i64; DAYS] {
+    let mut days = [0; DAYS];
+    for poll in polls {
+        let ago = now.0.div_euclid(DAY) - poll.started_at.0.div_euclid(DAY);
+        let at = usize::try_from(ago)
+            .ok()
+            .and_then(|ago| (DAYS - 1).checked_sub(ago));
+        if let Some(day) = at.and_then(|at| days.get_mut(at)) {
+            *day += poll.items_new;
+        }
+    }
+    days
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(enabled: bool) -> Source {
+        Source {
+            source_id: 1,
+            name: "a".to_owned(),
+            url: "https://a.example/".to_owned(),
+            kind: "feed".to_owned(),
+            priority: 5,
+            enabled,
+            reason: (!enabled).then(|| "too loud".to_owned()),
+            config: serde_json::json!({}),
+            created_at: Moment(0),
+            updated_at: Moment(0),
+        }
+    }
+
+    fn feed(errors: i64, is_polled: bool) -> Feed {
+        Feed {
+            feed_id: 1,
+            source_id: 1,
+            kind: "feed".to_owned(),
+            url: "https://a.example/feed".to_owned(),
+            etag: None,
+            last_modified: None,
+            body_hash: None,
+            items_checksum: None,
+            item_count: 0,
+            last_polled_at: is_polled.then_some(Moment(1)),
+            last_new_at: None,
+            next_poll_at: Moment(2),
+            consecutive_errors: errors,
+            error_class: (errors > 0).then(|| "http_transient".to_owned()),
+            last_error: None,
+            paused_reason: None,
+            policy: String::new(),
+            demand_nano: 0,
+        }
+    }
+
+    fn polls(outcomes: &[&str]) -> Vec<FetchLogRow> {
+        let poll = |outcome: &&str| FetchLogRow {
+            started_at: Moment(DAY * 20),
+            elapsed_ms: 1,
+            outcome: (*outcome).to_owned(),
+            items_seen: 3,
+            items_new: 2,
+            error_class: None,
+            error_message: None,
+            bytes: 9,
+        };
+        outcomes.iter().map(poll).collect()
+    }
+
+    #[test]
+    fn the_score_falls_with_errors_and_fastest_with_those_of_now() {
+        let rows = [
+            (
+                "all is well",
+                feed(0, true),
+                polls(&["ok", "not_modified"]),
+                "healthy",
+                Some(100),
+            ),
+            ("never polled", feed(0, false), Vec::new(), "new", None),
+            (
+                "an error that is over",
+                feed(0, true),
+                polls(&["ok", "failed", "ok", "ok"]),
+                "unsteady",
+                Some(75),
+            ),
+            (
+                "an error now",
+                feed(1, true),
+                polls(&["failed", "ok", "ok", "ok"]),
+                "unsteady",
+                Some(55),
+            ),
+            (
+                "errors only",
+                feed(9, true),
+                polls(&["failed"; 9]),
+                "failing",
+                Some(0),
+            ),
+        ];
+        for (name, feed, polls, word, score) in rows {
+            let health = Health::of(&source(true), &[feed], &polls);
+            assert_eq!((health.word, health.score), (word, score), "{name}");
+        }
+        let paused = Feed {
+            paused_reason: Some("gone".to_owned()),
+            ..feed(0, true)
+        };
+        assert_eq!(Health::of(&source(true), &[paused], &[]).word, "paused");
+        let stopped = Health::of(&source(false), &[], &[]);
+        assert_eq!(
+            (stopped.word, stopped.why.as_str()),
+            ("stopped", "too loud")
+        );
+    }
+
+    #[test]
+    fn items_are_counted_by_day_and_old_ones_left_out() {
+        let mut all = polls(&["ok", "ok", "ok"]);
+        all[1].started_at = Moment(DAY * 19 + 5);
+        all[2].started_at = Moment(DAY * 2);
+        let days = by_day(&all, Moment(DAY * 20 + 7));
+        assert_eq!((days[DAYS - 1], days[DAYS - 2]), (2, 2));
+        assert_eq!(days.iter().sum::<i64>(), 4);
+    }
+}
