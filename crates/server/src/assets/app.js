@@ -34,6 +34,10 @@
     }
   };
 
+  // On a phone the row of places is wider than the screen.
+  const here = document.querySelector("header nav [aria-current]");
+  if (here) here.parentElement.scrollLeft = here.offsetLeft - 60;
+
   const dot = document.getElementById("pulse");
   if (live() && window.EventSource) {
     const source = new EventSource("/api/v1/events");

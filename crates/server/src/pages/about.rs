@@ -24,7 +24,7 @@ pub(crate) async fn show(call: Call) -> Answer {
                 p.soft { "Change them in " code { "tidings.toml" } ", by environment variables or by flags, and start again." }
                 table.list {
                     tr { th { "Setting" } th { "Value" } th { "From" } }
-                    @for setting in settings { tr { td { code { (setting.key) } } td.u { (setting.value) } td.t { (setting.origin) } } }
+                    @for setting in settings { tr { td { code { (setting.key) } } td.u { @if setting.value.is_empty() { span.soft { "not set" } } @else { (setting.value) } } td.t { (setting.origin) } } }
                 }
             }
         }

@@ -23,13 +23,34 @@ pub(super) fn line(points: &[f64], label: &str, from: &str, class: &str) -> Mark
     };
     let path: Vec<String> = points.iter().enumerate().map(place).collect();
     let path = path.join(" ");
+    let drawn = html! {
+        polygon points={ "0," (HEIGHT) " " (path) " " (WIDTH) "," (HEIGHT) } {}
+        polyline points=(path) {}
+    };
+    framed(&drawn, most, label, from, class)
+}
+
+/// A column for each value, the newest last.
+pub(super) fn columns(values: &[i64], label: &str, from: &str) -> Markup {
+    let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let width = WIDTH / values.len().max(1) as f64;
+    let drawn = html! {
+        @for (n, value) in values.iter().enumerate() {
+            @let height = *value as f64 / most * HEIGHT;
+            rect x=(format!("{:.1}", width * (n as f64 + 0.15))) y=(format!("{:.1}", HEIGHT - height)) width=(format!("{:.1}", width * 0.7)) height=(format!("{height:.1}")) {}
+        }
+    };
+    framed(&drawn, most, label, from, "")
+}
+
+/// The lines around a chart, its top value, and where its time begins and ends.
+fn framed(drawn: &Markup, most: f64, label: &str, from: &str, class: &str) -> Markup {
     html! {
         figure.chart class=(class) {
             span.most { (words::number(most.ceil() as i64)) }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
                 @for y in [0.0, HEIGHT / 2.0] { line.guide x1="0" y1=(y) x2=(WIDTH) y2=(y) {} }
-                polygon points={ "0," (HEIGHT) " " (path) " " (WIDTH) "," (HEIGHT) } {}
-                polyline points=(path) {}
+                (drawn)
                 line.base x1="0" y1=(HEIGHT) x2=(WIDTH) y2=(HEIGHT) {}
             }
             figcaption { span { (from) } span { "now" } }

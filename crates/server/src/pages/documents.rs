@@ -111,26 +111,30 @@ pub(crate) async fn one(call: Call) -> Answer {
     let content = html! {
         p.crumbs { a href="/documents" { "Documents" } " / " (document.source_name) }
         h1 { (document.title) }
-        p.row {
+        div.row.bar {
             a.button.small href={ "/frontier/" (id) } { "Timeline" }
             a.button.small href={ "/api/v1/documents/" (id) } { "JSON" }
         }
-        section.card { (facts(&document, &waiting)) }
-        section.card.article {
-            @if document.body_text.is_empty() { p { (document.excerpt) } }
-            @for part in document.body_text.split("\n\n") { p { (part) } }
+        div.reading {
+            section.card.article {
+                @if document.body_text.is_empty() { p { (document.excerpt) } }
+                @for part in document.body_text.split("\n\n") { p { (part) } }
+            }
+            section.card { (facts(&document, &waiting)) }
         }
     };
     page(&call, "/documents", &document.title, &content)
 }
 
 fn facts(document: &Document, waiting: &[Json]) -> Markup {
-    let time = |at: Option<jiff::Timestamp>| at.map_or_else(|| "–".to_owned(), |at| at.to_string());
+    let time = |at: Option<jiff::Timestamp>| {
+        html! { @match at { Some(at) => time datetime=(at) title=(at) { (at.strftime("%Y-%m-%d %H:%M UTC")) }, None => "–" } }
+    };
     html! {
         dl {
             dt { "Address" } dd { (outside(document.address())) }
             dt { "Published" } dd { (time(document.published_at)) }
-            dt { "Fetched" } dd { (document.fetched_at) ", revision " (document.revision) }
+            dt { "Fetched" } dd { (time(Some(document.fetched_at))) ", revision " (document.revision) }
             @if !document.authors.is_empty() { dt { "Authors" } dd { (document.authors.join(", ")) } }
             @if !document.tags.is_empty() { dt { "Tags" } dd { @for tag in &document.tags { span.badge { (tag) } " " } } }
             dt { "Text" } dd { (words::number(document.word_count as i64)) " words, " (document.content_quality) ", " (document.language.as_deref().unwrap_or("unknown language")) ", licence " (document.license) }

@@ -54,9 +54,10 @@ impl Health {
             _ => format!("{} × {errors}", class.unwrap_or("error")),
         };
         let score = (good_share(polls) - errors * ERROR).clamp(0, 100);
-        let (word, class) = match score {
-            90.. => ("healthy", "good"),
-            50..90 => ("unsteady", "warn"),
+        // What answers again is not failing, whatever it did before.
+        let (word, class) = match (score, errors) {
+            (90.., _) => ("healthy", "good"),
+            (50.., _) | (_, 0) => ("unsteady", "warn"),
             _ => ("failing", "bad"),
         };
         state(word, class, Some(score), &why)
@@ -180,6 +181,13 @@ mod tests {
                 polls(&["failed", "ok", "ok", "ok"]),
                 "unsteady",
                 Some(55),
+            ),
+            (
+                "errors that are over",
+                feed(0, true),
+                polls(&["ok", "failed", "failed", "failed"]),
+                "unsteady",
+                Some(25),
             ),
             (
                 "errors only",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
-use tidings_store::{Host, HostId, Moment, Role};
+use tidings_store::{Host, HostId, Moment, Role, Status};
 
 use super::{button, may, next_page, page, see_done, segment, token, words};
 use crate::api::frontier::host_id;
@@ -78,8 +78,10 @@ pub(crate) async fn one(call: Call) -> Answer {
     let content = html! {
         p.crumbs { a href="/hosts" { "Hosts" } " / " (host.host) }
         h1 { (host.host) " " (state(&host, now)) }
-        div.grid { @for (status, count) in &stats.by_status {
-            a.stat href={ "/frontier?host=" (segment(&host.host)) "&status=" (status) } { span { (status) } b { (words::number(*count)) } }
+        div.grid { @for status in Status::ALL {
+            a.stat href={ "/frontier?host=" (segment(&host.host)) "&status=" (status) } {
+                span { (status) } b { (words::number(stats.by_status.get(status.as_str()).copied().unwrap_or(0))) }
+            }
         } }
         @if stats.has_more { p.soft { "The host has more URLs; these are a sample of them." } }
         div.two {
@@ -120,7 +122,7 @@ fn block_form(call: &Call, host: &Host, path: &str, now: Moment) -> Markup {
         @else {
             form.row.bar-above method="post" action={ (path) "/block" } {
                 (token(call))
-                input name="reason" required placeholder="Why" aria-label="Why";
+                input name="reason" required placeholder="A reason, for others to read" aria-label="Why";
                 button.danger { "Leave it alone" }
             }
         }

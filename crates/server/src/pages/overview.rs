@@ -51,7 +51,7 @@ pub(crate) async fn show(call: Call) -> Answer {
                 section.card {
                     h2 { "What waits" }
                     dl {
-                        dt { "Oldest URL is late by" } dd { (overdue.map_or("nothing".to_owned(), words::duration)) }
+                        dt { "Oldest that is due" } dd { (overdue.map_or("none is late".to_owned(), |late| format!("{} late", words::duration(late)))) }
                         dt { "Waiting for a retry" } dd { a href="/frontier?status=failed" { (words::number(of("failed"))) } }
                         dt { "Being fetched" } dd { a href="/frontier?status=fetching" { (words::number(of("fetching"))) } }
                         dt { "Documents for sinks" } dd { a href="/sinks" { (words::number(documents_waiting)) } }
@@ -96,9 +96,9 @@ fn charts(samples: &[Sample]) -> Markup {
     };
     html! {
         div.three {
-            section.card { h2 { "Fetched a minute" } (chart::line(&rates(samples, |s| s.fetched), "pages fetched a minute", &from, "")) }
-            section.card { h2 { "Queue" } (chart::line(&levels(|s| s.waiting), "URLs that wait", &from, "")) }
-            section.card { h2 { "Failed and dead" } (chart::line(&levels(|s| s.failed), "URLs that failed or are dead", &from, "bad")) }
+            (titled("Fetched a minute", &rates(samples, |s| s.fetched), &from, ""))
+            (titled("Queue", &levels(|s| s.waiting), &from, ""))
+            (titled("Failed and dead", &levels(|s| s.failed), &from, "bad"))
         }
     }
 }
@@ -116,6 +116,17 @@ fn books(now: &Sample, of: &impl Fn(&str) -> i64) -> Markup {
         }
         @if sum == now.found { span.badge.good { "adds up" } }
         @else { span.badge.warn { "changing: " (words::number(sum)) " a moment later" } }
+    }
+}
+
+/// A chart under its name, with where it stands now.
+fn titled(name: &str, points: &[f64], from: &str, class: &str) -> Markup {
+    let now = points.last().copied().unwrap_or(0.0);
+    html! {
+        section.card {
+            h2.row.between { (name) span { (words::number(now.round() as i64)) } }
+            (chart::line(points, name, from, class))
+        }
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) async fn show(call: Call) -> Answer {
                 }
             }
         }
-        @if words.is_empty() { section.card { h2 { "Shapes" } (shapes(schemas)) } }
+        @if words.is_empty() { section.card { details { summary { "All shapes of bodies and answers" } (shapes(schemas)) } } }
     };
     page(&call, "/api", "API", &content)
 }

@@ -196,7 +196,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let feeds = store.feeds_of_source(source.source_id).await?;
     let now = store.now().await?;
     let polls = super::sources::polls(store, &feeds).await?;
-    let days = health::by_day(&polls, now).map(|items| items as f64);
+    let days = health::by_day(&polls, now);
     let settings = SourceSettings::of(&source).unwrap_or_default();
     let path = format!("/sources/{}", source.source_id);
     let mut values = SourceSettings::of(&source)
@@ -222,7 +222,7 @@ pub(crate) async fn show(call: Call) -> Answer {
             }
             div.two {
                 section.card { h2 { "Feeds" } (feed_table(&feeds, now)) }
-                section.card { h2 { "New items by day" } (chart::line(&days, "new items of each day", "14 days ago", "")) }
+                section.card { h2 { "New items by day" } (chart::columns(&days, "new items of each day", "two weeks ago")) }
             }
         }
         @if may(&call, Role::Operator) {
@@ -246,7 +246,9 @@ fn actions(call: &Call, source: &Source, path: &str) -> Markup {
     html! {
         div.row {
             @if may(call, Role::Operator) {
-                form.row method="post" action={ (path) "/fire" } { (token(call)) button { "Poll now" } button name="dry_run" value="1" { "Dry run" } }
+                form.row method="post" action={ (path) "/fire" } {
+                    (token(call)) button.small.main { "Poll now" } button.small name="dry_run" value="1" { "Dry run" }
+                }
                 @if source.enabled { (button(call, &format!("{path}/disable"), "Stop", "", None)) }
                 @else { (button(call, &format!("{path}/enable"), "Go on", "", None)) }
                 (button(call, &format!("{path}/delete"), "Delete", "danger", Some("Remove this source and its feeds? Its documents stay.")))
@@ -261,7 +263,7 @@ fn feed_table(feeds: &[Feed], now: Moment) -> Markup {
         @else { table.list {
             tr { th { "Feed" } th { "Polled" } th { "Next" } th.n { "Errors" } }
             @for feed in feeds { tr {
-                td { a.cut href={ "/feeds/" (feed.feed_id) } title=(feed.url) { (feed.url) }
+                td.u { a href={ "/feeds/" (feed.feed_id) } { (feed.url) }
                     small.cut { (feed.kind) @if let Some(error) = &feed.last_error { " · " (error) } } }
                 td.t data-l="polled" { (words::maybe_when(feed.last_polled_at, now)) }
                 td.t data-l="next" { (words::when(feed.next_poll_at, now)) }
@@ -330,10 +332,13 @@ pub(crate) async fn test(call: Call) -> Answer {
     let content = html! {
         p.crumbs { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
         h1 { (result["title"].as_str().unwrap_or("without a title")) }
-        section.card {
-            dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } }
+        div.reading {
+            section.card.article {
+                @if result["text"].as_str().is_none_or(str::is_empty) { p.empty { "No text was found on this page." } }
+                @for part in result["text"].as_str().unwrap_or_default().split("\n\n") { p { (part) } }
+            }
+            section.card { dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } } }
         }
-        section.card.article { @for part in result["text"].as_str().unwrap_or_default().split("\n\n") { p { (part) } } }
     };
     page(&call, "/sources", "Selectors", &content)
 }
