@@ -9,8 +9,8 @@ mod tidings;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -18,13 +18,14 @@ use tidings_server::described_routes;
 use tidings_sim::{Act, FakeApi, RawServer, postgres_database};
 
 /// What must never be seen. The name says where it was put.
-const CANARIES: [(&str, &str); 10] = [
+const CANARIES: [(&str, &str); 11] = [
     ("DATABASE", "canary-database-7c1e"),
     ("ES_PASSWORD", "canary-es-password-7c1e"),
     ("ES_KEY", "canary-es-key-7c1e"),
     ("GORSE_KEY", "canary-gorse-7c1e"),
     ("HOOK_SECRET", "canary-hook-7c1e"),
     ("NATS_PASSWORD", "canary-nats-7c1e"),
+    ("FIRE_ACCOUNT", "canary-account-7c1e"),
     ("SITE", "canary-site-7c1e"),
     ("NEWSAPI_KEY", "canary-newsapi-7c1e"),
     ("GUARDIAN_API_KEY", "canary-guardian-7c1e"),
@@ -43,11 +44,16 @@ fn canary(name: &str) -> &'static str {
     CANARIES.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// Says what it was sent, with this status: the worst that a service can do.
-async fn parrot(status: &'static str) -> RawServer {
+/// What servers were sent.
+type Heard = Arc<Mutex<String>>;
+
+/// Says what it was sent: the worst that a service can do.
+async fn parrot(heard: &Heard) -> RawServer {
+    let heard = Arc::clone(heard);
     RawServer::start(([127, 0, 0, 1], 0).into(), move |head| {
+        heard.lock().unwrap().push_str(head);
         Act::answer(
-            &format!("{status}\r\nContent-Type: text/plain"),
+            "400 Bad Request\r\nContent-Type: text/plain",
             head.as_bytes(),
         )
     })
@@ -248,12 +254,10 @@ fn no_secret_is_ever_said() {
         .enable_all()
         .build()
         .unwrap();
+    let heard = Heard::default();
     let (parrot, site, newsapi) = runtime.block_on(async {
-        (
-            parrot("400 Bad Request").await,
-            site().await,
-            FakeApi::newsapi().await.unwrap(),
-        )
+        let newsapi = FakeApi::newsapi().await.unwrap();
+        (parrot(&heard).await, site().await, newsapi)
     });
     newsapi.require_key("another");
     let desk = Desk {
@@ -304,13 +308,15 @@ fn no_secret_is_ever_said() {
         get("/feeds").matches("\"consecutive_errors\":").count() == 3
             && !get("/feeds").contains("\"last_error\":null")
     });
-    until("the sinks have refused the document", || {
-        ["by-password", "by-key", "gorse", "hook"]
-            .iter()
-            .all(|sink| {
-                let log = desk.log();
-                log.contains(sink)
-            })
+    let sent = [
+        ENCODED[0],
+        canary("ES_KEY"),
+        canary("GORSE_KEY"),
+        canary("GUARDIAN_API_KEY"),
+    ];
+    until("every secret that is sent was sent", || {
+        let heard = heard.lock().unwrap();
+        sent.iter().all(|secret| heard.contains(secret))
     });
 
     let mut said = everything(&address, &token);
@@ -366,6 +372,12 @@ fn no_secret_is_ever_said() {
         said.push((args.join(" "), desk.said(args)));
     }
     tidings::terminate(running);
+    let account =
+        "[sinks.fire]\nkind = 'firestore'\nproject = 'p'\nservice_account_env = 'FIRE_ACCOUNT'\n";
+    write("tidings.toml", account);
+    let refused = desk.said(&["sink", "test", "fire"]);
+    assert!(refused.contains("service account"), "{refused}");
+    said.push(("an account that is none".to_owned(), refused));
     said.push(("the log".to_owned(), desk.log()));
     for (place, text) in &said {
         let found = found_in(text);
@@ -377,13 +389,17 @@ fn no_secret_is_ever_said() {
         );
     }
     let has = |place: &str, part: &str| {
-        said.iter()
-            .any(|(path, text)| path == place && text.contains(part))
+        let at = |(path, text): &(String, String)| path == place && text.contains(part);
+        said.iter().any(at)
     };
     assert!(has("the log", "answered"), "the log is at debug level");
     assert!(
         has("/settings", "***"),
-        "the settings are shown, with their passwords hidden"
+        "settings are shown, with passwords hidden"
+    );
+    assert!(
+        has("/api/v1/feeds", "[hidden]"),
+        "what a service repeats is shown, with its key hidden"
     );
 }
 

@@ -46,7 +46,7 @@ pub(super) fn columns(values: &[i64], label: &str, from: &str) -> Markup {
 /// The lines around a chart, its top value, and where its time begins and ends.
 fn framed(drawn: &Markup, most: f64, label: &str, from: &str, class: &str) -> Markup {
     html! {
-        figure.chart class=(class) {
+        figure class={ "chart " (class) } {
             span.most { (words::number(most.ceil() as i64)) }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
                 @for y in [0.0, HEIGHT / 2.0] { line.guide x1="0" y1=(y) x2=(WIDTH) y2=(y) {} }

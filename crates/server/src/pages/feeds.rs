@@ -1,5 +1,8 @@
 //! Feeds and sitemaps: when each is due and why, and its last polls.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use tidings_polling::State;
@@ -22,13 +25,20 @@ pub(crate) async fn show(call: Call) -> Answer {
         .filter(|_| has_more)
         .map(|last| last.feed_id.to_string());
     let now = store.now().await?;
+    let mut names = BTreeMap::new();
+    for feed in &feeds {
+        if let Entry::Vacant(place) = names.entry(feed.source_id) {
+            let source = store.source(feed.source_id).await?;
+            place.insert(source.map_or_else(String::new, |source| source.name));
+        }
+    }
     let content = html! {
         h1 { "Feeds" }
         div #live { section.card {
             @if feeds.is_empty() { p.empty { "No feeds yet. They come with sources: " a href="/sources/new" { "add one" } "." } }
             @else { table.list {
                 tr { th { "Feed" } th { "State" } th { "Polled" } th { "Last news" } th { "Next poll" } th.n { "Items" } }
-                @for feed in &feeds { (line(feed, now)) }
+                @for feed in &feeds { (line(feed, names.get(&feed.source_id).map_or("", String::as_str), now)) }
             } }
             (next_page(&call, "/feeds", next.as_deref()))
         } }
@@ -50,9 +60,9 @@ fn state(feed: &Feed) -> Markup {
     }
 }
 
-fn line(feed: &Feed, now: Moment) -> Markup {
+fn line(feed: &Feed, source: &str, now: Moment) -> Markup {
     html! { tr {
-        td { a.cut href={ "/feeds/" (feed.feed_id) } title=(feed.url) { (feed.url) } small { (feed.kind) } }
+        td { a.cut href={ "/feeds/" (feed.feed_id) } title=(feed.url) { (feed.url) } small.cut { (feed.kind) " of " (source) } }
         td { (state(feed)) }
         td.t data-l="polled" { (words::maybe_when(feed.last_polled_at, now)) }
         td.t data-l="last news" { (words::maybe_when(feed.last_new_at, now)) }

@@ -39,7 +39,7 @@ pub(crate) async fn show(call: Call) -> Answer {
             @if !has_sources {
                 p.notice { "There are no sources yet. " a href="/sources/new" { "Paste the address of a site" } " and its feeds are found." }
             }
-            (flow(&call, &now))
+            (flow(&call, &now, sinks.iter().filter(|sink| sink.enabled).count()))
             section.card.problems[!problems.is_empty()] {
                 h2 { "Needs a person" }
                 @if problems.is_empty() { p.well { "Nothing. All is well." } }
@@ -66,7 +66,7 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 /// The way of every URL, with how many pass each step in a minute.
-fn flow(call: &Call, now: &Sample) -> Markup {
+fn flow(call: &Call, now: &Sample, sinks: usize) -> Markup {
     let rate = |of: fn(&Sample) -> i64| call.app.history.per_minute(of);
     let step = |path: &str, name: &str, count: i64, hint: &Markup| {
         html! { a.step href=(path) { span { (name) } b { (words::number(count)) } small { (hint) } } }
@@ -74,13 +74,14 @@ fn flow(call: &Call, now: &Sample) -> Markup {
     let rated = |rate: Option<f64>| {
         html! { @if let Some(rate) = rate { (words::number(rate.round() as i64)) " a minute" } @else { "counting …" } }
     };
+    let delivered = html! { (rated(rate(|s| s.delivered))) ", to " (sinks) @if sinks == 1 { " sink" } @else { " sinks" } };
     let waits = html! { @if now.waiting == 0 { "nothing waits" } @else { "wait for their turn" } };
     html! {
         div.flow {
             (step("/sources", "discovered", now.found, &rated(rate(|s| s.found))))
             (step("/frontier?status=pending", "queued", now.waiting, &waits))
             (step("/frontier?status=fetched", "fetched", now.fetched, &rated(rate(|s| s.fetched))))
-            (step("/sinks", "delivered", now.delivered, &rated(rate(|s| s.delivered))))
+            (step("/sinks", "delivered", now.delivered, &delivered))
         }
     }
 }

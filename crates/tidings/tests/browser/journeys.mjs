@@ -154,6 +154,7 @@ try {
     const problem = page.locator(".problem", { hasText: sites.failing.feed });
     await until("the problem is shown", async () => (await problem.count()) === 1);
     must((await problem.innerText()).includes("3 times in a row"), await problem.innerText());
+    await takePictures(browser, given, [["problem", "/"]]);
     await problem.getByRole("button", { name: "Poll now" }).click();
     await page.waitForURL(/done=woken/);
     await page.goto("/");

@@ -30,6 +30,7 @@ const PLAIN = [
   ["tokens", "/tokens"],
   ["settings", "/settings"],
   ["api", "/api"],
+  ["api-operation", "/api?q=selectors"],
   ["not-found", "/nowhere"],
 ];
 
