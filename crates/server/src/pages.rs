@@ -12,6 +12,7 @@ pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod overview;
 pub(crate) mod reference;
+pub(crate) mod selectors;
 pub(crate) mod sinks;
 pub(crate) mod source;
 pub(crate) mod sources;

@@ -1,16 +1,15 @@
-//! One source: adding it by pasting an address, changing it, firing it, trying
-//! its selectors.
+//! One source: adding it by pasting an address, changing it, firing it.
 
 use maud::{Markup, html};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use tidings_engine::{Fired, SeenItem, SourceSettings, add_source, change_source};
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
 
 use super::health::{self, Health};
-use super::{button, chart, may, outside, page, see_done, token, words};
-use crate::api::sources::{candidates, draft, fired, found, tested};
+use super::{button, chart, may, outside, page, see_done, selectors, token, words};
+use crate::api::sources::{candidates, draft, fired, found};
 use crate::call::{Answer, Call, Fields};
 use crate::problem::Problem;
 
@@ -76,8 +75,6 @@ fn candidate(ranked: &Ranked) -> Markup {
     } }
 }
 
-const SELECTORS: [&str; 6] = ["title", "body", "author", "published", "image", "exclude"];
-
 /// The form of a source, filled in with what is known.
 fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> Markup {
     let text = |name: &str| match values.get(name) {
@@ -89,15 +86,6 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             .join(", "),
         Some(Json::Null) | None => String::new(),
         Some(other) => other.to_string(),
-    };
-    let selector = |name: &str| match values.get("selectors").map(|all| &all["article"][name]) {
-        Some(Json::String(text)) => text.clone(),
-        Some(Json::Array(items)) => items
-            .iter()
-            .filter_map(Json::as_str)
-            .collect::<Vec<_>>()
-            .join(", "),
-        _ => String::new(),
     };
     let field = |name: &str, label: &str, hint: &str| html! { label { (label) input name=(name) value=(text(name)) placeholder=(hint); } };
     let choice = |name: &str, label: &str, words: &[&str]| {
@@ -124,7 +112,7 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             }
             details open[values.get("selectors").is_some_and(|all| all["article"].is_object())] {
                 summary { "Selectors (CSS), where the article is not found by itself" }
-                div.fields { @for name in SELECTORS { label { (name) input name={ "selector_" (name) } value=(selector(name)); } } }
+                (selectors::fields(values.get("selectors").unwrap_or(&Json::Null)))
             }
             p { button.main { (label) } }
         }
@@ -138,7 +126,7 @@ fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem
     for (name, value) in &form {
         let value = value.trim();
         let json = match name.as_str() {
-            "csrf" => continue,
+            "csrf" | "page" => continue,
             name if name.starts_with("selector_") => continue,
             "tags" => value
                 .split(',')
@@ -157,20 +145,9 @@ fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem
             false => kept.insert(name.clone(), json),
         };
     }
-    let article: Map<String, Json> = SELECTORS
-        .iter()
-        .filter_map(|name| {
-            let value = form.get(&format!("selector_{name}"))?.trim();
-            let json = match *name {
-                "exclude" => json!([value]),
-                _ => Json::from(value),
-            };
-            (!value.is_empty()).then(|| ((*name).to_owned(), json))
-        })
-        .collect();
-    match article.is_empty() {
-        true => kept.remove("selectors"),
-        false => kept.insert("selectors".to_owned(), json!({ "article": article })),
+    match selectors::of_form(&form) {
+        None => kept.remove("selectors"),
+        Some(selectors) => kept.insert("selectors".to_owned(), selectors),
     };
     Ok(Fields::new(kept, ""))
 }
@@ -205,6 +182,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     values["url"] = source.url.as_str().into();
     values["name"] = source.name.as_str().into();
     values["priority"] = source.priority.into();
+    let selectors = values["selectors"].clone();
     let values = values.as_object().cloned().unwrap_or_default();
     let content = html! {
         p.crumbs { a href="/sources" { "Sources" } " / " (source.name) }
@@ -228,15 +206,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         @if may(&call, Role::Operator) {
             h2 { "Settings" }
             (form(&call, &path, &values, "Save"))
-            section.card {
-                h2 { "Try the selectors" }
-                form.filters method="post" action={ (path) "/test" } {
-                    (token(&call))
-                    input type="search" name="url" placeholder="An article of this source" required aria-label="Article";
-                    button { "Fetch and show" }
-                }
-                p.soft { "With the settings that are saved. Nothing is kept." }
-            }
+            (selectors::tester(&call, &source, &selectors, None))
         }
     };
     page(&call, "/sources", &source.name, &content)
@@ -316,39 +286,6 @@ fn seen(items: &[SeenItem]) -> Markup {
             td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
             td.t { (item.published.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M").to_string())) }
         } } }
-    }
-}
-
-pub(crate) async fn test(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let text = call.form().remove("url").unwrap_or_default();
-    let url = FetchUrl::parse(&text).map_err(|error| Problem::field("url", error.to_string()))?;
-    let selectors = source
-        .config
-        .get("selectors")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
-    let result = tested(&call.app, &url, &selectors).await?;
-    let content = html! {
-        p.crumbs { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
-        h1 { (result["title"].as_str().unwrap_or("without a title")) }
-        div.reading {
-            section.card.article {
-                @if result["text"].as_str().is_none_or(str::is_empty) { p.empty { "No text was found on this page." } }
-                @for part in result["text"].as_str().unwrap_or_default().split("\n\n") { p { (part) } }
-            }
-            section.card { dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } } }
-        }
-    };
-    page(&call, "/sources", "Selectors", &content)
-}
-
-fn plain(value: &Json) -> String {
-    match value {
-        Json::String(text) => text.clone(),
-        Json::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Json::Null => "–".to_owned(),
-        other => other.to_string(),
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) static ROUTES: &[Route] = &[
     page("/sources/{id}", "One source", by!(pages::source::show)).with(&[ID, DONE, N]),
     form("/sources/{id}", "Change a source", by!(pages::source::change)).with(&[ID]),
     form("/sources/{id}/fire", "Poll its feed now, or see what would be new", by!(pages::source::fire)).with(&[ID]),
-    form("/sources/{id}/test", "Try its selectors on a page", by!(pages::source::test)).with(&[ID]),
+    form("/sources/{id}/test", "Try its selectors on a page", by!(pages::selectors::test)).with(&[ID]),
     form("/sources/{id}/enable", "Go on with a source", by!(pages::source::enable)).with(&[ID]),
     form("/sources/{id}/disable", "Stop a source", by!(pages::source::disable)).with(&[ID]),
     form("/sources/{id}/delete", "Remove a source", by!(pages::source::delete)).with(&[ID]),

@@ -4,7 +4,9 @@
 
 import { must, until } from "./browser.mjs";
 
-export const attack = async (page, given, api) => {
+const TABS = 3;
+
+export const attack = async (openPage, given, api) => {
   const { hostile, corpus } = given;
   const sources = [];
   for (const [n, text] of corpus.entries()) {
@@ -40,9 +42,11 @@ export const attack = async (page, given, api) => {
   paths.push("/hosts", "/");
 
   let seen = 0;
-  for (const path of paths) {
+  const total = paths.length;
+  const look = async (page, path) => {
     await page.goto(path, { waitUntil: "load" });
-    seen += (await page.locator("body").innerText()).includes("alert(") ? 1 : 0;
+    const text = await page.locator("body").innerText();
+    seen += text.includes("alert(") ? 1 : 0;
     const planted = await page.evaluate(() => {
       const ours = (node) => node.tagName === "SCRIPT" && new URL(node.src).pathname === "/app.js";
       const bad = [...document.querySelectorAll("script, iframe, object, embed, base, style, [style], img:not([src='/icon.svg']), form:not([action^='/'])")];
@@ -51,7 +55,12 @@ export const attack = async (page, given, api) => {
       return [...bad.filter((node) => !ours(node)), ...handlers, ...links].map((node) => node.outerHTML.slice(0, 200));
     });
     must(planted.length === 0, `${path} has what nobody of us put there: ${planted.join("\n")}`);
-  }
+  };
+  const walk = async (page) => {
+    for (let path; (path = paths.pop());) await look(page, path);
+    await page.close();
+  };
+  await Promise.all(Array.from({ length: TABS }, async () => walk(await openPage())));
   must(seen > corpus.length, `the attacks are there to be seen: on ${seen} pages`);
-  console.log(`           ${corpus.length} attacks on ${paths.length} pages, seen on ${seen}`);
+  console.log(`           ${corpus.length} attacks on ${total} pages, seen on ${seen}`);
 };

@@ -23,7 +23,11 @@ export const page = async (browser, options) => {
       window.tidingsReport(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
     });
   });
-  const page = await context.newPage();
+  context.on("page", listen);
+  return context.newPage();
+};
+
+const listen = (page) => {
   page.on("pageerror", (error) => note(page, `error in a script: ${error.message}`));
   page.on("console", (said) => {
     // An answer of 4xx is what a wrong login is for; the page says so itself.
@@ -37,7 +41,6 @@ export const page = async (browser, options) => {
     if (dialog.type() !== "confirm") note(page, `${dialog.type()}: ${dialog.message()}`);
     await dialog.accept();
   });
-  return page;
 };
 
 const note = (page, what) => trouble.push(`${page.url()}: ${what}`);

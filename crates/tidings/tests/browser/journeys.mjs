@@ -121,11 +121,20 @@ try {
     must((await notice()).includes("priority"), "a wrong number is not named");
   });
 
-  await step("try selectors on a page", async () => {
+  await step("try selectors on a page, and save those that are right", async () => {
     await page.goto(`/sources/${source}`);
     await page.getByLabel("Article", { exact: true }).fill(sites.news.story);
     await press("Fetch and show");
-    must((await page.locator(".article p").count()) > 0, "no text was found");
+    must((await page.locator(".article p").count()) > 1, "no text was found");
+    await page.locator("input[name=selector_body]").fill("h1");
+    await press("Fetch and show");
+    must((await page.locator(".article p").count()) === 1, "the selector was not used");
+    must((await page.locator("input[name=selector_body]").inputValue()) === "h1", "the selector was forgotten");
+    await page.locator("input[name=selector_body]").fill("article");
+    await press("Save these selectors");
+    await page.waitForURL(/done=changed/);
+    must((await page.locator("input[name=selector_body]").first().inputValue()) === "article", "it was not kept");
+    must((await page.getByLabel("Tags, behind commas").inputValue()) === "harbour, local", "the tags were lost");
   });
 
   await step("find the dead, look at how many, give them another try", async () => {
@@ -199,7 +208,16 @@ try {
     await takePictures(browser, given);
   });
 
-  await step("what strangers write is only text", () => attack(page, given, api));
+  await step("what strangers write is only text", () => attack(() => page.context().newPage(), given, api));
+
+  await step("read everything without scripts", async () => {
+    const plain = await openPage(browser, { baseURL: dashboard, javaScriptEnabled: false });
+    await plain.goto("/documents");
+    await plain.getByLabel("Token").fill(token);
+    await plain.getByRole("button", { name: "Log in" }).click();
+    must((await plain.locator(".hit").count()) > 2, "no documents are listed");
+    await plain.context().close();
+  });
 
   await step("log out, and be out", async () => {
     await page.goto("/");

@@ -5,7 +5,7 @@ import { page as openPage, must } from "./browser.mjs";
 
 const SCREENS = [
   ["desktop", { viewport: { width: 1440, height: 900 } }],
-  ["phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 }],
+  ["phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }],
 ];
 
 /** Pages that a link leads to: the name of the picture, where the link is, the link. */
@@ -34,8 +34,14 @@ const PLAIN = [
   ["not-found", "/nowhere"],
 ];
 
-export const takePictures = async (browser, given, only) => {
-  for (const [screen, options] of SCREENS) {
+/** Fields that a screen reader could not name; runs on the page. */
+const namelessFields = () =>
+  [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button")]
+    .filter((field) => !field.labels?.length && !field.ariaLabel && !field.textContent.trim())
+    .map((field) => field.outerHTML.slice(0, 100));
+
+export const takePictures = (browser, given, only) =>
+  Promise.all(SCREENS.map(async ([screen, options]) => {
     const page = await openPage(browser, { baseURL: given.dashboard, ...options });
     const take = async (name) => {
       for (const theme of ["light", "dark"]) {
@@ -44,6 +50,8 @@ export const takePictures = async (browser, given, only) => {
       }
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       must(wide <= 0, `${page.url()} is ${wide} pixels wider than a ${screen}`);
+      const nameless = await page.evaluate(namelessFields);
+      must(nameless.length === 0, `${page.url()} has fields without a name: ${nameless.join(", ")}`);
     };
     await page.goto("/");
     if (!only) await take("login");
@@ -56,8 +64,7 @@ export const takePictures = async (browser, given, only) => {
     }
     if (!only) await behindLinksAndForms(page, given, take);
     await page.context().close();
-  }
-};
+  }));
 
 const behindLinksAndForms = async (page, given, take) => {
   for (const [name, path, link] of BEHIND) {
