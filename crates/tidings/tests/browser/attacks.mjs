@@ -9,6 +9,7 @@ const TABS = 3;
 export const attack = async (openPage, given, api) => {
   const { hostile, corpus } = given;
   const sources = [];
+  const started = Date.now();
   for (const [n, text] of corpus.entries()) {
     const home = `${hostile}/?${n}=${encodeURIComponent(text)}`;
     sources.push(await api("POST", "/sources", { url: home, name: text.slice(0, 200), tags: [text], feed_url: `${hostile}/feed/${n}` }));
@@ -41,6 +42,7 @@ export const attack = async (openPage, given, api) => {
   await api("POST", `/hosts/${encodeURIComponent(new URL(hostile).host)}/block`, { reason: corpus[1] });
   paths.push("/hosts", "/");
 
+  const read = Date.now() - started;
   let seen = 0;
   const total = paths.length;
   const look = async (page, path) => {
@@ -62,5 +64,5 @@ export const attack = async (openPage, given, api) => {
   };
   await Promise.all(Array.from({ length: TABS }, async () => walk(await openPage())));
   must(seen > corpus.length, `the attacks are there to be seen: on ${seen} pages`);
-  console.log(`           ${corpus.length} attacks on ${total} pages, seen on ${seen}`);
+  console.log(`           ${corpus.length} attacks on ${total} pages, seen on ${seen}; they were read after ${read} ms`);
 };
