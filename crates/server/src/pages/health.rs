@@ -1,17 +1,21 @@
 //! How well a source does, as one number that a list can show: what its last
-//! polls brought, less what is wrong right now. Also its items by day. Pure.
+//! polls brought, less what is wrong right now. Also its items by day.
 
 use maud::{Markup, html};
-use tidings_store::{Feed, FetchLogRow, Moment, Source};
+use tidings_store::{Feed, FetchLogRow, Moment, Source, Store};
 
-/// Polls that count.
-pub(super) const POLLS: u32 = 200;
+use crate::problem::Problem;
+
+/// Polls that are read of a source: for a line of a list, and for its own page.
+pub(super) const FOR_A_LINE: u32 = 500;
+pub(super) const FOR_A_PAGE: u32 = 4000;
+const MOST_FEEDS: usize = 10;
 const RECENT: usize = 30;
 /// Points that each error in a row costs.
 const ERROR: i64 = 20;
 const DAY: i64 = 86_400_000;
 /// Days of the small chart in lists.
-pub(super) const DAYS: usize = 14;
+const DAYS: usize = 14;
 
 /// A state in a word, its score from 0 to 100 when there is one, and why.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,19 +90,47 @@ fn good_share(polls: &[FetchLogRow]) -> i64 {
     }
 }
 
-/// New items of each of the last days, today last.
-pub(super) fn by_day(polls: &[FetchLogRow], now: Moment) -> [i64; DAYS] {
-    let mut days = [0; DAYS];
-    for poll in polls {
-        let ago = now.0.div_euclid(DAY) - poll.started_at.0.div_euclid(DAY);
-        let at = usize::try_from(ago)
-            .ok()
-            .and_then(|ago| (DAYS - 1).checked_sub(ago));
-        if let Some(day) = at.and_then(|at| days.get_mut(at)) {
-            *day += poll.items_new;
+/// The last polls of a source, the newest first.
+#[derive(Debug, Default)]
+pub(super) struct Polls {
+    pub(super) rows: Vec<FetchLogRow>,
+    /// Of the time before, not all is here.
+    since: Option<Moment>,
+}
+
+impl Polls {
+    /// Of all feeds of a source; `most` is shared among them.
+    pub(super) async fn of(store: &Store, feeds: &[Feed], most: u32) -> Result<Self, Problem> {
+        let each = most / feeds.len().clamp(1, MOST_FEEDS) as u32;
+        let mut polls = Self::default();
+        for feed in feeds.iter().take(MOST_FEEDS) {
+            let rows = store.fetch_log(feed.feed_id, each).await?;
+            let oldest = rows.last().filter(|_| rows.len() == each as usize);
+            polls.since = polls.since.max(oldest.map(|poll| poll.started_at));
+            polls.rows.extend(rows);
         }
+        polls
+            .rows
+            .sort_by_key(|poll| std::cmp::Reverse(poll.started_at));
+        Ok(polls)
     }
-    days
+
+    /// New items of each of the last days, today last. Days of which not all is
+    /// known are left out.
+    pub(super) fn by_day(&self, now: Moment) -> Vec<i64> {
+        let place = |at: Moment| {
+            let ago = now.0.div_euclid(DAY) - at.0.div_euclid(DAY);
+            (DAYS - 1).checked_sub(usize::try_from(ago).ok()?)
+        };
+        let mut days = vec![0; DAYS];
+        for poll in &self.rows {
+            if let Some(day) = place(poll.started_at) {
+                days[day] += poll.items_new;
+            }
+        }
+        let unknown = self.since.and_then(place).map_or(0, |day| day + 1);
+        days.split_off(unknown.min(DAYS - 1))
+    }
 }
 
 #[cfg(test)]
@@ -214,12 +246,29 @@ mod tests {
     }
 
     #[test]
-    fn items_are_counted_by_day_and_old_ones_left_out() {
-        let mut all = polls(&["ok", "ok", "ok"]);
-        all[1].started_at = Moment(DAY * 19 + 5);
-        all[2].started_at = Moment(DAY * 2);
-        let days = by_day(&all, Moment(DAY * 20 + 7));
-        assert_eq!((days[DAYS - 1], days[DAYS - 2]), (2, 2));
-        assert_eq!(days.iter().sum::<i64>(), 4);
+    fn items_are_counted_by_day_as_far_as_all_is_known() {
+        let mut rows = polls(&["ok", "ok", "ok"]);
+        rows[1].started_at = Moment(DAY * 19 + 5);
+        rows[2].started_at = Moment(DAY * 2);
+        let now = Moment(DAY * 20 + 7);
+        let by_day = |since: Option<i64>| {
+            let since = since.map(Moment);
+            let rows = rows.clone();
+            Polls { rows, since }.by_day(now)
+        };
+        let all = by_day(None);
+        assert_eq!((all.len(), all.iter().sum::<i64>()), (DAYS, 4));
+        assert_eq!(all[DAYS - 2..], [2, 2]);
+        assert_eq!(by_day(Some(DAY * 2)).len(), DAYS, "it reaches far enough");
+        assert_eq!(
+            by_day(Some(DAY * 18 + 9)),
+            [2, 2],
+            "of the 18th not all is known"
+        );
+        assert_eq!(
+            by_day(Some(DAY * 20 + 1)),
+            [2],
+            "of today there is always something"
+        );
     }
 }

@@ -7,7 +7,7 @@ use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
 
-use super::health::{self, Health};
+use super::health::{self, Health, Polls};
 use super::{button, chart, may, outside, page, see_done, selectors, token, words};
 use crate::api::sources::{candidates, draft, fired, found};
 use crate::call::{Answer, Call, Fields};
@@ -172,8 +172,9 @@ pub(crate) async fn show(call: Call) -> Answer {
     let store = &call.app.store;
     let feeds = store.feeds_of_source(source.source_id).await?;
     let now = store.now().await?;
-    let polls = super::sources::polls(store, &feeds).await?;
-    let days = health::by_day(&polls, now);
+    let polls = Polls::of(store, &feeds, health::FOR_A_PAGE).await?;
+    let days = polls.by_day(now);
+    let from = format!("{} days ago", days.len().saturating_sub(1));
     let settings = SourceSettings::of(&source).unwrap_or_default();
     let path = format!("/sources/{}", source.source_id);
     let mut values = SourceSettings::of(&source)
@@ -193,14 +194,14 @@ pub(crate) async fn show(call: Call) -> Answer {
         p.lead { (outside(&source.url)) }
         div #live {
             p.row.facts {
-                (Health::of(&source, &feeds, &polls).show())
+                (Health::of(&source, &feeds, &polls.rows).show())
                 span.badge { (super::sources::mode(&settings, &feeds)) }
                 a href={ "/frontier?source_id=" (source.source_id) } { "its URLs" }
                 span.soft { "added " (words::when(source.created_at, now)) " · id " (source.source_id) }
             }
             div.two {
                 section.card { h2 { "Feeds" } (feed_table(&feeds, now)) }
-                section.card { h2 { "New items by day" } (chart::columns(&days, "new items of each day", "two weeks ago")) }
+                section.card { h2 { "New items by day" } (chart::columns(&days, "new items of each day", &from)) }
             }
         }
         @if may(&call, Role::Operator) {

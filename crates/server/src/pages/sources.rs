@@ -2,9 +2,9 @@
 
 use maud::{Markup, html};
 use tidings_engine::{IngestionMode, ListFormat, SourceSettings, import_list, read_list};
-use tidings_store::{Feed, FetchLogRow, Moment, Role, Source, Store};
+use tidings_store::{Feed, Moment, Role, Source};
 
-use super::health::{self, Health};
+use super::health::{self, Health, Polls};
 use super::{chart, may, next_page, page, see_done, token, words};
 use crate::call::{Answer, Call};
 use crate::problem::Problem;
@@ -25,7 +25,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let mut lines = Vec::new();
     for source in &sources {
         let feeds = store.feeds_of_source(source.source_id).await?;
-        let polls = polls(store, &feeds).await?;
+        let polls = Polls::of(store, &feeds, health::FOR_A_LINE).await?;
         lines.push(line(source, &feeds, &polls, now));
     }
     let content = html! {
@@ -62,17 +62,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     page(&call, "/sources", "Sources", &content)
 }
 
-/// The last polls of all feeds of a source, the newest first.
-pub(super) async fn polls(store: &Store, feeds: &[Feed]) -> Result<Vec<FetchLogRow>, Problem> {
-    let mut polls = Vec::new();
-    for feed in feeds.iter().take(10) {
-        polls.extend(store.fetch_log(feed.feed_id, health::POLLS).await?);
-    }
-    polls.sort_by_key(|poll| std::cmp::Reverse(poll.started_at));
-    Ok(polls)
-}
-
-fn line(source: &Source, feeds: &[Feed], polls: &[FetchLogRow], now: Moment) -> Markup {
+fn line(source: &Source, feeds: &[Feed], polls: &Polls, now: Moment) -> Markup {
     let settings = SourceSettings::of(source).unwrap_or_default();
     let next = feeds
         .iter()
@@ -80,7 +70,7 @@ fn line(source: &Source, feeds: &[Feed], polls: &[FetchLogRow], now: Moment) -> 
         .map(|feed| feed.next_poll_at)
         .min();
     let news = feeds.iter().filter_map(|feed| feed.last_new_at).max();
-    let days = health::by_day(polls, now);
+    let days = polls.by_day(now);
     let label = format!(
         "{} new items in {} days",
         words::number(days.iter().sum()),
@@ -89,7 +79,7 @@ fn line(source: &Source, feeds: &[Feed], polls: &[FetchLogRow], now: Moment) -> 
     html! { tr {
         td { a.strong href={ "/sources/" (source.source_id) } { (source.name) } small.cut { (source.url) } }
         td { span.badge { (mode(&settings, feeds)) } }
-        td { (Health::of(source, feeds, polls).show()) }
+        td { (Health::of(source, feeds, &polls.rows).show()) }
         td { (chart::bars(&days, &label)) }
         td.t data-l="next poll" { (words::maybe_when(next.filter(|_| source.enabled), now)) }
         td.t data-l="last news" { (words::maybe_when(news, now)) }

@@ -50,7 +50,7 @@ export const attack = async (openPage, given, api) => {
     const text = await page.locator("body").innerText();
     seen += text.includes("alert(") ? 1 : 0;
     const planted = await page.evaluate(() => {
-      const ours = (node) => node.tagName === "SCRIPT" && new URL(node.src).pathname === "/app.js";
+      const ours = (node) => node.tagName === "SCRIPT" && node.getAttribute("src") === "/app.js";
       const bad = [...document.querySelectorAll("script, iframe, object, embed, base, style, [style], img:not([src='/icon.svg']), form:not([action^='/'])")];
       const handlers = [...document.querySelectorAll("*")].filter((node) => [...node.attributes].some((at) => at.name.startsWith("on")));
       const links = [...document.querySelectorAll("a[href]")].filter((link) => !["http:", "https:"].includes(link.protocol));

@@ -49,13 +49,10 @@ const note = (page, what) => trouble.push(`${page.url()}: ${what}`);
 export const step = async (name, act) => {
   const started = Date.now();
   const before = trouble.length;
-  try {
-    await act();
-  } catch (error) {
-    throw new Error(`step "${name}" failed: ${error.message}`);
-  }
-  if (trouble.length > before) {
-    throw new Error(`step "${name}" met trouble:\n  ${trouble.slice(before).join("\n  ")}`);
+  const failed = await act().catch((error) => error.message);
+  const met = trouble.slice(before);
+  if (failed || met.length > 0) {
+    throw new Error([`step "${name}" failed: ${failed ?? "there was trouble"}`, ...met].join("\n  "));
   }
   console.log(`${String(Date.now() - started).padStart(6)} ms  ${name}`);
 };
