@@ -20,6 +20,8 @@ pub(crate) struct Sample {
     pub(crate) found: i64,
     pub(crate) waiting: i64,
     pub(crate) fetched: i64,
+    /// Failed or dead right now.
+    pub(crate) failed: i64,
     pub(crate) delivered: i64,
 }
 
@@ -60,6 +62,7 @@ pub(crate) async fn take(app: &App) -> Result<Sample, StoreError> {
         found: stats.by_status.values().sum(),
         waiting: of("pending") + of("failed") + of("fetching"),
         fetched: of("fetched"),
+        failed: of("failed") + of("dead"),
         delivered: sinks.iter().map(|sink| sink.delivered).sum(),
     })
 }

@@ -10,7 +10,7 @@ pub(crate) async fn document(_: Call) -> Answer {
     answer(&openapi())
 }
 
-fn openapi() -> Json {
+pub(crate) fn openapi() -> Json {
     let mut paths = Map::new();
     for route in routes::api() {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));

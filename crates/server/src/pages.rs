@@ -7,9 +7,12 @@ mod chart;
 pub(crate) mod documents;
 pub(crate) mod feeds;
 pub(crate) mod frontier;
+mod health;
 pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod overview;
+pub(crate) mod reference;
+pub(crate) mod selectors;
 pub(crate) mod sinks;
 pub(crate) mod source;
 pub(crate) mod sources;
@@ -53,6 +56,7 @@ const PLACES: &[(&str, &str)] = &[
     ("/hosts", "Hosts"),
     ("/documents", "Documents"),
     ("/sinks", "Sinks"),
+    ("/api", "API"),
 ];
 const ADMIN_PLACES: &[(&str, &str)] = &[("/tokens", "Tokens"), ("/settings", "Settings")];
 
@@ -80,6 +84,7 @@ fn whole(who: Option<&Who>, current: &str, title: &str, content: &Markup) -> Mar
                 script src="/app.js" defer {}
             }
             body {
+                a.skip href="#main" { "To the content" }
                 @if let Some(who) = who {
                     header.top {
                         div {
@@ -97,7 +102,7 @@ fn whole(who: Option<&Who>, current: &str, title: &str, content: &Markup) -> Mar
                         }
                     }
                 }
-                main { (content) }
+                main #main { (content) }
             }
         }
     }

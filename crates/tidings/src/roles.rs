@@ -2,6 +2,7 @@
 //! the outside. Everything else they say to each other through the store.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
@@ -200,6 +201,8 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
 
 fn poll_options(config: &Config) -> PollOptions {
     PollOptions {
+        // Whoever adds a source, here or elsewhere, watches for its first news.
+        every: Duration::from_secs(2),
         at_once: config.polls_at_once,
         ..PollOptions::default()
     }

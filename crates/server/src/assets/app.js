@@ -6,6 +6,8 @@
   const live = () => document.getElementById("live");
   let last = Date.now();
   let wanted = false;
+  // What follows an event (a delivery) has none of its own.
+  let lively = 0;
   let busy = false;
 
   // A person who is writing or choosing must not lose it to news.
@@ -34,15 +36,23 @@
     }
   };
 
+  // On a phone the row of places is wider than the screen.
+  const here = document.querySelector("header nav [aria-current]");
+  if (here) here.parentElement.scrollLeft = here.offsetLeft - 60;
+
   const dot = document.getElementById("pulse");
   if (live() && window.EventSource) {
     const source = new EventSource("/api/v1/events");
     source.onopen = () => dot && dot.classList.add("on");
     source.onerror = () => dot && dot.classList.remove("on");
-    source.addEventListener("event", () => { wanted = true; });
+    source.addEventListener("event", () => {
+      wanted = true;
+      lively = Date.now() + 10000;
+    });
     setInterval(() => {
       const age = Date.now() - last;
-      if ((wanted && age > 2000) || age > 15000) refresh();
+      const patience = Date.now() < lively ? 4000 : 15000;
+      if ((wanted && age > 2000) || age > patience) refresh();
     }, 500);
   }
 

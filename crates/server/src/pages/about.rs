@@ -15,17 +15,17 @@ pub(crate) async fn show(call: Call) -> Answer {
                 dt { "Store" } dd { (call.app.store.place()) }
                 dt { "Listens on" } dd { (call.app.address) }
                 dt { "Live streams" } dd { (call.app.open_streams()) }
-                dt { "API" } dd { a href="/api/v1/openapi.json" { "OpenAPI document" } " · " a href="/metrics" { "metrics" } }
+                dt { "API" } dd { a href="/api" { "documentation" } " · " a href="/metrics" { "metrics" } }
             }
         }
         @if !settings.is_empty() {
             section.card {
                 h2 { "What is set" }
                 p.soft { "Change them in " code { "tidings.toml" } ", by environment variables or by flags, and start again." }
-                div.scroll { table {
+                table.list {
                     tr { th { "Setting" } th { "Value" } th { "From" } }
-                    @for setting in settings { tr { td { code { (setting.key) } } td.u { (setting.value) } td.t { (setting.origin) } } }
-                } }
+                    @for setting in settings { tr { td { code { (setting.key) } } td.u { @if setting.value.is_empty() { span.soft { "not set" } } @else { (setting.value) } } td.t { (setting.origin) } } }
+                }
             }
         }
     };

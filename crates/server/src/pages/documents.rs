@@ -2,6 +2,7 @@
 //! HTML of strangers is never shown.
 
 use maud::{Markup, html};
+use serde_json::Value as Json;
 use tidings_document::Document;
 use tidings_engine::document_of;
 use tidings_sinks::{Hit, SearchQuery, Snippet};
@@ -44,7 +45,9 @@ pub(crate) async fn show(call: Call) -> Answer {
             @if let Some(results) = &results {
                 p.soft { (words::number(results.total as i64)) " documents" @if call.text("q").is_none() { ", the newest first" } }
                 @for hit in &results.hits { (hit_line(hit)) }
-                @if results.hits.is_empty() { p.empty { "Nothing was found." } }
+                @if results.hits.is_empty() {
+                    p.empty { @if call.text("q").is_some() { "Nothing was found. Fewer words find more." } @else { "No documents yet. They come as soon as a source brings some." } }
+                }
                 p.more.row {
                     @if offset > 0 { a.button href=(with_params(&call, "/documents", &[("offset", None)])) { "First page" } }
                     @if offset + results.hits.len() < results.total {
@@ -53,6 +56,7 @@ pub(crate) async fn show(call: Call) -> Answer {
                 }
             } @else {
                 p.soft { "The embedded search is off (" code { "search.enabled" } "); these are some documents." }
+                @if latest.is_empty() { p.empty { "There are none yet." } }
                 @for stored in &latest { div.hit { a.title href={ "/documents/" (stored.frontier_id) } { (stored.title) } } }
             }
         } }
@@ -103,34 +107,48 @@ pub(crate) async fn one(call: Call) -> Answer {
     let stored = call.app.store.document(id).await?;
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
     let document = document_of(&stored).map_err(Problem::internal)?;
+    let waiting = call.app.store.explain(id).await?.deliveries;
     let content = html! {
-        p.soft { a href="/documents" { "Documents" } " / " (document.source_name) }
+        p.crumbs { a href="/documents" { "Documents" } " / " (document.source_name) }
         h1 { (document.title) }
-        p.row {
+        div.row.bar {
             a.button.small href={ "/frontier/" (id) } { "Timeline" }
             a.button.small href={ "/api/v1/documents/" (id) } { "JSON" }
         }
-        section.card { (facts(&document)) }
-        section.card.article {
-            @if document.body_text.is_empty() { p { (document.excerpt) } }
-            @for part in document.body_text.split("\n\n") { p { (part) } }
+        div.reading {
+            section.card.article {
+                @if document.body_text.is_empty() { p { (document.excerpt) } }
+                @for part in document.body_text.split("\n\n") { p { (part) } }
+            }
+            section.card { (facts(&document, &waiting)) }
         }
     };
     page(&call, "/documents", &document.title, &content)
 }
 
-fn facts(document: &Document) -> Markup {
-    let time = |at: Option<jiff::Timestamp>| at.map_or_else(|| "–".to_owned(), |at| at.to_string());
+fn facts(document: &Document, waiting: &[Json]) -> Markup {
+    let time = |at: Option<jiff::Timestamp>| {
+        html! { @match at { Some(at) => time datetime=(at) title=(at) { (at.strftime("%Y-%m-%d %H:%M UTC")) }, None => "–" } }
+    };
     html! {
         dl {
             dt { "Address" } dd { (outside(document.address())) }
             dt { "Published" } dd { (time(document.published_at)) }
-            dt { "Fetched" } dd { (document.fetched_at) ", revision " (document.revision) }
+            dt { "Fetched" } dd { (time(Some(document.fetched_at))) ", revision " (document.revision) }
             @if !document.authors.is_empty() { dt { "Authors" } dd { (document.authors.join(", ")) } }
             @if !document.tags.is_empty() { dt { "Tags" } dd { @for tag in &document.tags { span.badge { (tag) } " " } } }
             dt { "Text" } dd { (words::number(document.word_count as i64)) " words, " (document.content_quality) ", " (document.language.as_deref().unwrap_or("unknown language")) ", licence " (document.license) }
             dt { "Found by" } dd { (document.origin) ", extracted by " (document.extraction.method) " (" (format!("{:.0} %", document.extraction.confidence * 100.0)) ")" }
             @if let Some(first) = &document.duplicate_of { dt { "Same text as" } dd { code { (first) } } }
+            @if let Some(cluster) = &document.cluster { dt { "Nearly the same as" } dd { "others of cluster " code { (cluster) } } }
+            dt { "Deliveries" } dd {
+                @if waiting.is_empty() { "no sink waits for it" }
+                @for (n, order) in waiting.iter().enumerate() {
+                    @if n > 0 { ", " }
+                    (order["sink"].as_str().unwrap_or_default()) " waits, after " (order["attempts"].to_string()) " tries"
+                    @if let Some(error) = order["last_error"].as_str() { ": " (error) }
+                }
+            }
         }
     }
 }

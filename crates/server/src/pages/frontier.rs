@@ -14,16 +14,23 @@ use crate::problem::Problem;
 use crate::routes::{ORDERS, ORIGINS};
 
 const ROWS: u32 = 50;
+/// So many can be sorted for every look at them; only ids have an index.
+const FEW: i64 = 20_000;
 const FILTERS: [&str; 6] = ["q", "status", "origin", "source_id", "host", "reason"];
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let store = &call.app.store;
+pub(crate) async fn show(mut call: Call) -> Answer {
+    let store = call.app.store.clone();
+    let stats = store.stats().await?;
+    if stats.by_status.values().sum::<i64>() <= FEW && call.text("after").is_none() {
+        // All pages that follow are in the order of the first.
+        let order = call.params.entry("order".to_owned());
+        order.or_insert_with(|| "recent".to_owned());
+    }
     let filter = filter(&call)?;
     let order: Order = call.parsed("order")?.unwrap_or_default();
     let rows = store
         .list_within(&filter, order, call.parsed("after")?, ROWS, PATIENCE)
         .await?;
-    let stats = store.stats().await?;
     let now = store.now().await?;
     let next = rows.next.map(|cursor| cursor.to_string());
     let content = html! {
@@ -43,10 +50,10 @@ pub(crate) async fn show(call: Call) -> Answer {
                 @if rows.rows.is_empty() {
                     p.empty { @if next.is_some() { "Nothing so far: the next page looks further." } @else { "No URL matches." } }
                 }
-                @else { div.scroll { table {
+                @else { table.list {
                     tr { th { "URL" } th { "Status" } th { "Found by" } th.n { "Priority" } th { "Next" } th { "Fetched" } th.n { "Tries" } }
                     @for row in &rows.rows { (line(row, now)) }
-                } } }
+                } }
                 (next_page(&call, "/frontier", next.as_deref()))
             }
         }
@@ -56,15 +63,16 @@ pub(crate) async fn show(call: Call) -> Answer {
 }
 
 fn line(row: &UrlRow, now: tidings_store::Moment) -> Markup {
+    let why = row.last_error.as_ref().or(row.reason.as_ref());
     html! { tr {
         td { a.cut href={ "/frontier/" (row.id) } title=(row.url) { (row.url) }
-            @if let Some(why) = row.last_error.as_ref().or(row.reason.as_ref()) { small.cut title=(why) { (why) } } }
+            @if let Some(why) = why.filter(|_| row.status != Status::Fetched) { small.cut title=(why) { (why) } } }
         td { (words::status(row.status)) @if let Some(reason) = &row.reason { " " small { (reason) } } }
         td.t { (row.origin) }
-        td.n { (row.priority) }
-        td.t { (words::maybe_when(row.next_fetch_at, now)) }
-        td.t { (words::maybe_when(row.last_fetched_at, now)) }
-        td.n { (row.attempts) }
+        td.n data-l="priority" { (row.priority) }
+        td.t data-l="next" { (words::maybe_when(row.next_fetch_at, now)) }
+        td.t data-l="fetched" { (words::maybe_when(row.last_fetched_at, now)) }
+        td.n data-l="tries" { (row.attempts) }
     } }
 }
 

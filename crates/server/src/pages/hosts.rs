@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maud::{Markup, html};
-use tidings_store::{Host, HostId, Moment, Role};
+use tidings_store::{Host, HostId, Moment, Role, Status};
 
 use super::{button, may, next_page, page, see_done, segment, token, words};
 use crate::api::frontier::host_id;
@@ -26,11 +26,11 @@ pub(crate) async fn show(call: Call) -> Answer {
     let content = html! {
         h1 { "Hosts" }
         div #live { section.card {
-            @if hosts.is_empty() { p.empty { "No hosts yet." } }
-            @else { div.scroll { table {
+            @if hosts.is_empty() { p.empty { "No hosts yet. They come with the first URLs." } }
+            @else { table.list {
                 tr { th { "Host" } th { "State" } th.n { "Delay" } th.n { "Under way" } th.n { "Errors" } th { "Last request" } th { "Next may start" } }
                 @for host in &hosts { (line(host, now)) }
-            } } }
+            } }
             (next_page(&call, "/hosts", next.as_deref()))
         } }
     };
@@ -50,11 +50,11 @@ fn line(host: &Host, now: Moment) -> Markup {
     html! { tr {
         td { a href={ "/hosts/" (segment(&host.host)) } { (host.host) } }
         td { (state(host, now)) }
-        td.n { (words::number(host.delay_ms)) " ms" }
-        td.n { (host.in_flight) " of " (host.max_in_flight) }
-        td.n { (host.errors) }
-        td.t { (words::maybe_when(host.last_start_at, now)) }
-        td.t { (words::when(host.gate_at, now)) }
+        td.n data-l="delay" { (words::number(host.delay_ms)) " ms" }
+        td.n data-l="under way" { (host.in_flight) " of " (host.max_in_flight) }
+        td.n data-l="errors" { (host.errors) }
+        td.t data-l="last request" { (words::maybe_when(host.last_start_at, now)) }
+        td.t data-l="next" { @if host.gate_at > now { (words::when(host.gate_at, now)) } @else { "at once" } }
     } }
 }
 
@@ -76,10 +76,12 @@ pub(crate) async fn one(call: Call) -> Answer {
         store.now().await?,
     );
     let content = html! {
-        p.soft { a href="/hosts" { "Hosts" } " / " (host.host) }
+        p.crumbs { a href="/hosts" { "Hosts" } " / " (host.host) }
         h1 { (host.host) " " (state(&host, now)) }
-        div.grid { @for (status, count) in &stats.by_status {
-            a.stat href={ "/frontier?host=" (segment(&host.host)) "&status=" (status) } { span { (status) } b { (words::number(*count)) } }
+        div.grid { @for status in Status::ALL {
+            a.stat href={ "/frontier?host=" (segment(&host.host)) "&status=" (status) } {
+                span { (status) } b { (words::number(stats.by_status.get(status.as_str()).copied().unwrap_or(0))) }
+            }
         } }
         @if stats.has_more { p.soft { "The host has more URLs; these are a sample of them." } }
         div.two {
@@ -120,7 +122,7 @@ fn block_form(call: &Call, host: &Host, path: &str, now: Moment) -> Markup {
         @else {
             form.row.bar-above method="post" action={ (path) "/block" } {
                 (token(call))
-                input name="reason" required placeholder="Why" aria-label="Why";
+                input name="reason" required placeholder="A reason, for others to read" aria-label="Why";
                 button.danger { "Leave it alone" }
             }
         }

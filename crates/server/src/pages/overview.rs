@@ -14,6 +14,8 @@ use crate::problem::Problem;
 /// Feeds and hosts that are looked at for problems; there is no index of trouble.
 const LOOKED_AT: u32 = 2000;
 const MOST_SHOWN: usize = 12;
+/// Points of a chart.
+const POINTS: usize = 120;
 /// Errors in a row after which a feed is a matter for a person.
 const TROUBLE: i64 = 3;
 /// How late the first URL or delivery may be.
@@ -37,33 +39,19 @@ pub(crate) async fn show(call: Call) -> Answer {
             @if !has_sources {
                 p.notice { "There are no sources yet. " a href="/sources/new" { "Paste the address of a site" } " and its feeds are found." }
             }
-            div.flow {
-                (step("/sources", "discovered", now.found, call.app.history.per_minute(|s| s.found)))
-                (step("/frontier?status=pending", "queued", now.waiting, None))
-                (step("/frontier?status=fetched", "fetched", now.fetched, call.app.history.per_minute(|s| s.fetched)))
-                (step("/sinks", "delivered", now.delivered, call.app.history.per_minute(|s| s.delivered)))
-            }
-            div.two {
-                section.card {
-                    h2 { "Fetched a minute" }
-                    (chart::line(&rates(&call.app.history.all(), |s| s.fetched), "pages fetched a minute, over the last hour"))
-                }
-                section.card {
-                    h2 { "Queue" }
-                    (chart::line(&levels(&call.app.history.all()), "URLs that wait, over the last hour"))
-                }
-            }
-            section.card {
+            (flow(&call, &now, sinks.iter().filter(|sink| sink.enabled).count()))
+            section.card.problems[!problems.is_empty()] {
                 h2 { "Needs a person" }
-                @if problems.is_empty() { p.empty { "Nothing. All is well." } }
+                @if problems.is_empty() { p.well { "Nothing. All is well." } }
                 @for problem in problems.iter().take(MOST_SHOWN) { (problem) }
                 @if problems.len() > MOST_SHOWN { p.soft { "and " (problems.len() - MOST_SHOWN) " more: see " a href="/feeds" { "feeds" } " and " a href="/hosts" { "hosts" } } }
             }
+            (charts(&call.app.history.all()))
             div.two {
                 section.card {
                     h2 { "What waits" }
                     dl {
-                        dt { "Oldest URL is late by" } dd { (overdue.map_or("nothing".to_owned(), words::duration)) }
+                        dt { "Oldest that is due" } dd { (overdue.map_or("none is late".to_owned(), |late| format!("{} late", words::duration(late)))) }
                         dt { "Waiting for a retry" } dd { a href="/frontier?status=failed" { (words::number(of("failed"))) } }
                         dt { "Being fetched" } dd { a href="/frontier?status=fetching" { (words::number(of("fetching"))) } }
                         dt { "Documents for sinks" } dd { a href="/sinks" { (words::number(documents_waiting)) } }
@@ -77,11 +65,41 @@ pub(crate) async fn show(call: Call) -> Answer {
     page(&call, "/", "Overview", &content)
 }
 
-fn step(path: &str, name: &str, count: i64, per_minute: Option<f64>) -> Markup {
+/// The way of every URL, with how many pass each step in a minute.
+fn flow(call: &Call, now: &Sample, sinks: usize) -> Markup {
+    let rate = |of: fn(&Sample) -> i64| call.app.history.per_minute(of);
+    let step = |path: &str, name: &str, count: i64, hint: &Markup| {
+        html! { a.step href=(path) { span { (name) } b { (words::number(count)) } small { (hint) } } }
+    };
+    let rated = |rate: Option<f64>| {
+        html! { @if let Some(rate) = rate { (words::number(rate.round() as i64)) " a minute" } @else { "counting …" } }
+    };
+    let delivered = html! { (rated(rate(|s| s.delivered))) ", to " (sinks) @if sinks == 1 { " sink" } @else { " sinks" } };
+    let waits = html! { @if now.waiting == 0 { "nothing waits" } @else { "wait for their turn" } };
     html! {
-        a.stat href=(path) {
-            span { (name) } b { (words::number(count)) }
-            span { @if let Some(rate) = per_minute { (words::number(rate.round() as i64)) " a minute" } @else { " " } }
+        div.flow {
+            (step("/sources", "discovered", now.found, &rated(rate(|s| s.found))))
+            (step("/frontier?status=pending", "queued", now.waiting, &waits))
+            (step("/frontier?status=fetched", "fetched", now.fetched, &rated(rate(|s| s.fetched))))
+            (step("/sinks", "delivered", now.delivered, &delivered))
+        }
+    }
+}
+
+fn charts(samples: &[Sample]) -> Markup {
+    let from = match (samples.first(), samples.last()) {
+        (Some(first), Some(last)) => format!("{} ago", words::duration(last.at.since(first.at))),
+        _ => String::new(),
+    };
+    let levels = |of: fn(&Sample) -> i64| {
+        let levels: Vec<f64> = samples.iter().map(|sample| of(sample) as f64).collect();
+        chart::thinned(&levels, POINTS)
+    };
+    html! {
+        div.three {
+            (titled("Fetched a minute", &rates(samples, |s| s.fetched), &from, ""))
+            (titled("Queue", &levels(|s| s.waiting), &from, ""))
+            (titled("Failed and dead", &levels(|s| s.failed), &from, "bad"))
         }
     }
 }
@@ -91,7 +109,7 @@ fn books(now: &Sample, of: &impl Fn(&str) -> i64) -> Markup {
     let places = ["pending", "fetching", "failed", "fetched", "dead"];
     let sum: i64 = places.iter().map(|status| of(status)).sum();
     html! {
-        table {
+        table.books {
             @for status in places {
                 tr { td { a href={ "/frontier?status=" (status) } { (status) } } td.n { (words::number(of(status))) } }
             }
@@ -102,18 +120,24 @@ fn books(now: &Sample, of: &impl Fn(&str) -> i64) -> Markup {
     }
 }
 
+/// A chart under its name, with where it stands now.
+fn titled(name: &str, points: &[f64], from: &str, class: &str) -> Markup {
+    let now = points.last().copied().unwrap_or(0.0);
+    html! {
+        section.card {
+            h2.row.between { (name) span { (words::number(now.round() as i64)) } }
+            (chart::line(points, name, from, class))
+        }
+    }
+}
+
 fn rates(samples: &[Sample], of: impl Fn(&Sample) -> i64) -> Vec<f64> {
     let rate = |pair: &[Sample]| {
         let minutes = (pair[1].at.0 - pair[0].at.0).max(1) as f64 / 60_000.0;
         (of(&pair[1]) - of(&pair[0])) as f64 / minutes
     };
     let rates: Vec<f64> = samples.windows(2).map(rate).collect();
-    chart::thinned(&rates, 120)
-}
-
-fn levels(samples: &[Sample]) -> Vec<f64> {
-    let levels: Vec<f64> = samples.iter().map(|sample| sample.waiting as f64).collect();
-    chart::thinned(&levels, 120)
+    chart::thinned(&rates, POINTS)
 }
 
 /// What needs a person: each with its reason and a button.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use maud::{Markup, html};
-use tidings_store::{Moment, OutboxState, Role};
+use tidings_store::{DeadLetter, Moment, OutboxState, Role, StoredDocument};
 
 use super::{button, may, page, see_done, segment, token, words};
 use crate::api::sinks::found;
@@ -16,10 +16,10 @@ pub(crate) async fn show(call: Call) -> Answer {
         h1 { "Sinks" }
         div #live { section.card {
             @if sinks.is_empty() { p.empty { "No sinks are known. They are tables of the configuration file." } }
-            @else { div.scroll { table {
+            @else { table.list {
                 tr { th { "Sink" } th { "State" } th.n { "Delivered" } th.n { "Waiting" } th { "Behind by" } th.n { "Dead letters" } }
                 @for sink in &sinks { (line(sink, now)) }
-            } } }
+            } }
         } }
     };
     page(&call, "/sinks", "Sinks", &content)
@@ -36,12 +36,12 @@ fn state(sink: &OutboxState) -> Markup {
 
 fn line(sink: &OutboxState, now: Moment) -> Markup {
     html! { tr {
-        td { a href={ "/sinks/" (segment(&sink.sink)) } { (sink.sink) } }
+        td { a.strong href={ "/sinks/" (segment(&sink.sink)) } { (sink.sink) } }
         td { (state(sink)) }
-        td.n { (words::number(sink.delivered)) }
-        td.n { (words::number(sink.waiting)) }
-        td.t { (sink.oldest.map_or("–".to_owned(), |oldest| words::duration(now.since(oldest)))) }
-        td.n { (words::number(sink.dead)) }
+        td.n data-l="delivered" { (words::number(sink.delivered)) }
+        td.n data-l="waiting" { (words::number(sink.waiting)) }
+        td.t data-l="behind by" { (sink.oldest.map_or("–".to_owned(), |oldest| words::duration(now.since(oldest)))) }
+        td.n data-l="dead letters" { (words::number(sink.dead)) }
     } }
 }
 
@@ -50,10 +50,12 @@ pub(crate) async fn one(call: Call) -> Answer {
     let store = &call.app.store;
     let sinks = store.outbox().await?;
     let dead = store.dead_letters(&name, None, 100).await?;
+    let ids: Vec<_> = dead.iter().map(|letter| letter.id).collect();
+    let titles = store.documents(&ids).await?;
     let now = store.now().await?;
     let path = format!("/sinks/{}", segment(&name));
     let content = html! {
-        p.soft { a href="/sinks" { "Sinks" } " / " (name) }
+        p.crumbs { a href="/sinks" { "Sinks" } " / " (name) }
         h1 { (name) }
         div #live {
             @for sink in sinks.iter().filter(|sink| sink.sink == name) {
@@ -67,13 +69,14 @@ pub(crate) async fn one(call: Call) -> Answer {
             section.card {
                 div.row.between { h2 { "Dead letters" } @if !dead.is_empty() { (button(&call, &format!("{path}/retry"), "Retry all", "main", None)) } }
                 @if dead.is_empty() { p.empty { "None." } }
-                @else { div.scroll { table {
+                @else { table.list {
                     tr { th { "Document" } th { "Reason" } th { "When" } }
                     @for letter in &dead { tr {
-                        td { a href={ "/documents/" (letter.id) } { code { (letter.id.to_string().chars().skip(16).take(12).collect::<String>()) "…" } } }
-                        td.u { (letter.reason) } td.t { (words::when(letter.died_at, now)) }
+                        td.u { a href={ "/documents/" (letter.id) } { (title(&titles, letter)) } }
+                        td.u { (letter.reason) }
+                        td.t { (words::when(letter.died_at, now)) }
                     } }
-                } }
+                }
                 @if dead.len() == 100 { p.soft { "The latest 100 are shown." } } }
             }
         }
@@ -90,6 +93,19 @@ pub(crate) async fn one(call: Call) -> Answer {
         }
     };
     page(&call, "/sinks", &name, &content)
+}
+
+fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
+    let of_letter = |document: &&StoredDocument| document.frontier_id == letter.id;
+    let title = documents
+        .iter()
+        .find(of_letter)
+        .map_or("", |document| document.title.trim());
+    if title.is_empty() {
+        "without a title"
+    } else {
+        title
+    }
 }
 
 pub(crate) async fn retry(call: Call) -> Answer {

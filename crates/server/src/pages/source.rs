@@ -1,21 +1,21 @@
-//! One source: adding it by pasting an address, changing it, firing it, trying
-//! its selectors.
+//! One source: adding it by pasting an address, changing it, firing it.
 
 use maud::{Markup, html};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 use tidings_engine::{Fired, SeenItem, SourceSettings, add_source, change_source};
 use tidings_feed::discovery::{CandidateKind, Ranked};
-use tidings_store::{Feed, FetchLogRow, Moment, Role, Source};
+use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
 
-use super::{button, chart, may, outside, page, see_done, token, words};
-use crate::api::sources::{candidates, draft, fired, found, tested};
+use super::health::{self, Health, Polls};
+use super::{button, chart, may, outside, page, see_done, selectors, token, words};
+use crate::api::sources::{candidates, draft, fired, found};
 use crate::call::{Answer, Call, Fields};
 use crate::problem::Problem;
 
 pub(crate) async fn new(call: Call) -> Answer {
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / new" }
+        p.crumbs { a href="/sources" { "Sources" } " / new" }
         h1 { "Add a source" }
         section.card {
             h2 { "Paste any address of the site" }
@@ -50,15 +50,15 @@ pub(crate) async fn discover(call: Call) -> Answer {
         fields.insert("sitemap_url".to_owned(), sitemap.into());
     }
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " a href="/sources/new" { "new" } }
+        p.crumbs { a href="/sources" { "Sources" } " / " a href="/sources/new" { "new" } }
         h1 { (url.as_str()) }
         section.card {
             h2 { "Found" }
             @if found.is_empty() { p.empty { "No feed and no sitemap was found. It can be added all the same: the poller keeps looking." } }
-            @else { div.scroll { table {
-                tr { th { "Kind" } th { "Address" } th.n { "Items" } th.n { "A day" } th { "Newest" } }
+            @else { table.list {
+                tr { th { "Address" } th { "Kind" } th.n { "Items" } th.n { "A day" } th { "Newest" } }
                 @for ranked in &found { (candidate(ranked)) }
-            } } }
+            } }
         }
         (form(&call, "/sources", &fields, "Add this source"))
     };
@@ -67,15 +67,13 @@ pub(crate) async fn discover(call: Call) -> Answer {
 
 fn candidate(ranked: &Ranked) -> Markup {
     html! { tr {
-        td { span.badge { @if ranked.candidate.kind == CandidateKind::Feed { "feed" } @else { "sitemap" } } }
         td.u { (outside(&ranked.candidate.url)) }
-        td.n { (ranked.items) }
-        td.n { (ranked.items_per_day.map_or_else(String::new, |rate| format!("{rate:.1}"))) }
-        td.t { (ranked.newest.map_or_else(String::new, |newest| newest.strftime("%Y-%m-%d %H:%M").to_string())) }
+        td { span.badge { @if ranked.candidate.kind == CandidateKind::Feed { "feed" } @else { "sitemap" } } }
+        td.n data-l="items" { (ranked.items) }
+        td.n data-l="a day" { (ranked.items_per_day.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"))) }
+        td.t data-l="newest" { (ranked.newest.map_or_else(String::new, |newest| newest.strftime("%Y-%m-%d %H:%M").to_string())) }
     } }
 }
-
-const SELECTORS: [&str; 6] = ["title", "body", "author", "published", "image", "exclude"];
 
 /// The form of a source, filled in with what is known.
 fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> Markup {
@@ -88,15 +86,6 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             .join(", "),
         Some(Json::Null) | None => String::new(),
         Some(other) => other.to_string(),
-    };
-    let selector = |name: &str| match values.get("selectors").map(|all| &all["article"][name]) {
-        Some(Json::String(text)) => text.clone(),
-        Some(Json::Array(items)) => items
-            .iter()
-            .filter_map(Json::as_str)
-            .collect::<Vec<_>>()
-            .join(", "),
-        _ => String::new(),
     };
     let field = |name: &str, label: &str, hint: &str| html! { label { (label) input name=(name) value=(text(name)) placeholder=(hint); } };
     let choice = |name: &str, label: &str, words: &[&str]| {
@@ -123,7 +112,7 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             }
             details open[values.get("selectors").is_some_and(|all| all["article"].is_object())] {
                 summary { "Selectors (CSS), where the article is not found by itself" }
-                div.fields { @for name in SELECTORS { label { (name) input name={ "selector_" (name) } value=(selector(name)); } } }
+                (selectors::fields(values.get("selectors").unwrap_or(&Json::Null)))
             }
             p { button.main { (label) } }
         }
@@ -137,7 +126,7 @@ fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem
     for (name, value) in &form {
         let value = value.trim();
         let json = match name.as_str() {
-            "csrf" => continue,
+            "csrf" | "page" => continue,
             name if name.starts_with("selector_") => continue,
             "tags" => value
                 .split(',')
@@ -156,20 +145,9 @@ fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem
             false => kept.insert(name.clone(), json),
         };
     }
-    let article: Map<String, Json> = SELECTORS
-        .iter()
-        .filter_map(|name| {
-            let value = form.get(&format!("selector_{name}"))?.trim();
-            let json = match *name {
-                "exclude" => json!([value]),
-                _ => Json::from(value),
-            };
-            (!value.is_empty()).then(|| ((*name).to_owned(), json))
-        })
-        .collect();
-    match article.is_empty() {
-        true => kept.remove("selectors"),
-        false => kept.insert("selectors".to_owned(), json!({ "article": article })),
+    match selectors::of_form(&form) {
+        None => kept.remove("selectors"),
+        Some(selectors) => kept.insert("selectors".to_owned(), selectors),
     };
     Ok(Fields::new(kept, ""))
 }
@@ -194,10 +172,10 @@ pub(crate) async fn show(call: Call) -> Answer {
     let store = &call.app.store;
     let feeds = store.feeds_of_source(source.source_id).await?;
     let now = store.now().await?;
-    let mut logs = Vec::new();
-    for feed in feeds.iter().take(10) {
-        logs.push(store.fetch_log(feed.feed_id, 100).await?);
-    }
+    let polls = Polls::of(store, &feeds, health::FOR_A_PAGE).await?;
+    let days = polls.by_day(now);
+    let from = format!("{} days ago", days.len().saturating_sub(1));
+    let settings = SourceSettings::of(&source).unwrap_or_default();
     let path = format!("/sources/{}", source.source_id);
     let mut values = SourceSettings::of(&source)
         .map(|settings| settings.to_json())
@@ -205,33 +183,31 @@ pub(crate) async fn show(call: Call) -> Answer {
     values["url"] = source.url.as_str().into();
     values["name"] = source.name.as_str().into();
     values["priority"] = source.priority.into();
+    let selectors = values["selectors"].clone();
     let values = values.as_object().cloned().unwrap_or_default();
     let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " (source.name) }
+        p.crumbs { a href="/sources" { "Sources" } " / " (source.name) }
         div.row.between {
-            h1 { (source.name) " " (super::sources::health(&source, &feeds)) }
+            h1 { (source.name) }
             (actions(&call, &source, &path))
         }
         p.lead { (outside(&source.url)) }
         div #live {
+            p.row.facts {
+                (Health::of(&source, &feeds, &polls.rows).show())
+                span.badge { (super::sources::mode(&settings, &feeds)) }
+                a href={ "/frontier?source_id=" (source.source_id) } { "its URLs" }
+                span.soft { "added " (words::when(source.created_at, now)) " · id " (source.source_id) }
+            }
             div.two {
                 section.card { h2 { "Feeds" } (feed_table(&feeds, now)) }
-                section.card { h2 { "New items, poll by poll" } (chart::line(&news(&logs), "new items of the last polls"))
-                    p.soft { a href={ "/frontier?source_id=" (source.source_id) } { "Its URLs" } " · added " (words::when(source.created_at, now)) " · id " (source.source_id) } }
+                section.card { h2 { "New items by day" } (chart::columns(&days, "new items of each day", &from)) }
             }
         }
         @if may(&call, Role::Operator) {
             h2 { "Settings" }
             (form(&call, &path, &values, "Save"))
-            section.card {
-                h2 { "Try the selectors" }
-                form.filters method="post" action={ (path) "/test" } {
-                    (token(&call))
-                    input type="search" name="url" placeholder="An article of this source" required aria-label="Article";
-                    button { "Fetch and show" }
-                }
-                p.soft { "With the settings that are saved. Nothing is kept." }
-            }
+            (selectors::tester(&call, &source, &selectors, None))
         }
     };
     page(&call, "/sources", &source.name, &content)
@@ -241,7 +217,9 @@ fn actions(call: &Call, source: &Source, path: &str) -> Markup {
     html! {
         div.row {
             @if may(call, Role::Operator) {
-                form.row method="post" action={ (path) "/fire" } { (token(call)) button { "Poll now" } button name="dry_run" value="1" { "Dry run" } }
+                form.row method="post" action={ (path) "/fire" } {
+                    (token(call)) button.small.main { "Poll now" } button.small name="dry_run" value="1" { "Dry run" }
+                }
                 @if source.enabled { (button(call, &format!("{path}/disable"), "Stop", "", None)) }
                 @else { (button(call, &format!("{path}/enable"), "Go on", "", None)) }
                 (button(call, &format!("{path}/delete"), "Delete", "danger", Some("Remove this source and its feeds? Its documents stay.")))
@@ -253,28 +231,17 @@ fn actions(call: &Call, source: &Source, path: &str) -> Markup {
 fn feed_table(feeds: &[Feed], now: Moment) -> Markup {
     html! {
         @if feeds.is_empty() { p.empty { "None yet." } }
-        @else { div.scroll { table {
+        @else { table.list {
             tr { th { "Feed" } th { "Polled" } th { "Next" } th.n { "Errors" } }
             @for feed in feeds { tr {
-                td { span.badge { (feed.kind) } " " a.cut href={ "/feeds/" (feed.feed_id) } { (feed.url) }
-                    @if let Some(error) = &feed.last_error { small.cut title=(error) { (error) } } }
-                td.t { (words::maybe_when(feed.last_polled_at, now)) }
-                td.t { (words::when(feed.next_poll_at, now)) }
-                td.n { (feed.consecutive_errors) }
+                td.u { a href={ "/feeds/" (feed.feed_id) } { (feed.url) }
+                    small.cut { (feed.kind) @if let Some(error) = &feed.last_error { " · " (error) } } }
+                td.t data-l="polled" { (words::maybe_when(feed.last_polled_at, now)) }
+                td.t data-l="next" { (words::when(feed.next_poll_at, now)) }
+                td.n data-l="errors" { (feed.consecutive_errors) }
             } }
-        } } }
+        } }
     }
-}
-
-/// New items of all feeds, the oldest poll first.
-fn news(logs: &[Vec<FetchLogRow>]) -> Vec<f64> {
-    let mut polls: Vec<_> = logs
-        .iter()
-        .flatten()
-        .map(|poll| (poll.started_at, poll.items_new))
-        .collect();
-    polls.sort_unstable();
-    polls.iter().map(|(_, new)| *new as f64).collect()
 }
 
 pub(crate) async fn fire(call: Call) -> Answer {
@@ -283,7 +250,7 @@ pub(crate) async fn fire(call: Call) -> Answer {
     if call.form().contains_key("dry_run") {
         let items = call.app.poller.dry_fire(&source).await?;
         let content = html! {
-            p.soft { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
+            p.crumbs { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
             h1 { "What the feed lists now" }
             section.card { @match &items {
                 Err(why) => p.notice.bad { (why) },
@@ -315,41 +282,11 @@ pub(crate) async fn fire(call: Call) -> Answer {
 fn seen(items: &[SeenItem]) -> Markup {
     html! {
         p.soft { (items.len()) " items, " (items.iter().filter(|item| item.is_new).count()) " of them new. Nothing was written." }
-        div.scroll { table { @for item in items { tr {
-            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
+        table.list { @for item in items { tr {
             td.u { (item.title.as_deref().unwrap_or("without a title")) small.cut { (item.url) } }
+            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
             td.t { (item.published.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M").to_string())) }
-        } } } }
-    }
-}
-
-pub(crate) async fn test(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let text = call.form().remove("url").unwrap_or_default();
-    let url = FetchUrl::parse(&text).map_err(|error| Problem::field("url", error.to_string()))?;
-    let selectors = source
-        .config
-        .get("selectors")
-        .cloned()
-        .unwrap_or_else(|| json!({}));
-    let result = tested(&call.app, &url, &selectors).await?;
-    let content = html! {
-        p.soft { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
-        h1 { (result["title"].as_str().unwrap_or("without a title")) }
-        section.card {
-            dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (plain(&result[name])) } } }
-        }
-        section.card.article { @for part in result["text"].as_str().unwrap_or_default().split("\n\n") { p { (part) } } }
-    };
-    page(&call, "/sources", "Selectors", &content)
-}
-
-fn plain(value: &Json) -> String {
-    match value {
-        Json::String(text) => text.clone(),
-        Json::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Json::Null => "–".to_owned(),
-        other => other.to_string(),
+        } } }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The sources: a list with their health, and lists to bring and take away.
 
 use maud::{Markup, html};
-use tidings_engine::{ListFormat, SourceSettings, import_list, read_list};
+use tidings_engine::{IngestionMode, ListFormat, SourceSettings, import_list, read_list};
 use tidings_store::{Feed, Moment, Role, Source};
 
-use super::{may, next_page, page, see_done, token, words};
+use super::health::{self, Health, Polls};
+use super::{chart, may, next_page, page, see_done, token, words};
 use crate::call::{Answer, Call};
 use crate::problem::Problem;
 
@@ -24,7 +25,8 @@ pub(crate) async fn show(call: Call) -> Answer {
     let mut lines = Vec::new();
     for source in &sources {
         let feeds = store.feeds_of_source(source.source_id).await?;
-        lines.push(line(source, &feeds, now));
+        let polls = Polls::of(store, &feeds, health::FOR_A_LINE).await?;
+        lines.push(line(source, &feeds, &polls, now));
     }
     let content = html! {
         div.row.between {
@@ -36,11 +38,11 @@ pub(crate) async fn show(call: Call) -> Answer {
             }
         }
         div #live { section.card {
-            @if lines.is_empty() { p.empty { "No sources yet." } }
-            @else { div.scroll { table {
-                tr { th { "Source" } th { "Mode" } th { "Health" } th { "Next poll" } th { "Last news" } th.n { "Items" } th.n { "Priority" } }
+            @if lines.is_empty() { p.empty { "No sources yet. Add one, or bring a list." } }
+            @else { table.list {
+                tr { th { "Source" } th { "Found by" } th { "Health" } th { "Items a day" } th { "Next poll" } th { "Last news" } th.n { "Priority" } }
                 @for line in &lines { (line) }
-            } } }
+            } }
             (next_page(&call, "/sources", next.as_deref()))
         } }
         @if may(&call, Role::Operator) {
@@ -60,7 +62,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     page(&call, "/sources", "Sources", &content)
 }
 
-fn line(source: &Source, feeds: &[Feed], now: Moment) -> Markup {
+fn line(source: &Source, feeds: &[Feed], polls: &Polls, now: Moment) -> Markup {
     let settings = SourceSettings::of(source).unwrap_or_default();
     let next = feeds
         .iter()
@@ -68,55 +70,42 @@ fn line(source: &Source, feeds: &[Feed], now: Moment) -> Markup {
         .map(|feed| feed.next_poll_at)
         .min();
     let news = feeds.iter().filter_map(|feed| feed.last_new_at).max();
-    let items: i64 = feeds.iter().map(|feed| feed.item_count).sum();
+    let days = polls.by_day(now);
+    let label = format!(
+        "{} new items in {} days",
+        words::number(days.iter().sum()),
+        days.len()
+    );
     html! { tr {
-        td { a href={ "/sources/" (source.source_id) } { (source.name) } small.cut { (source.url) } }
+        td { a.strong href={ "/sources/" (source.source_id) } { (source.name) } small.cut { (source.url) } }
         td { span.badge { (mode(&settings, feeds)) } }
-        td { (health(source, feeds)) }
-        td.t { (words::maybe_when(next.filter(|_| source.enabled), now)) }
-        td.t { (words::maybe_when(news, now)) }
-        td.n { (words::number(items)) }
-        td.n { (source.priority) }
+        td { (Health::of(source, feeds, &polls.rows).show()) }
+        td { (chart::bars(&days, &label)) }
+        td.t data-l="next poll" { (words::maybe_when(next.filter(|_| source.enabled), now)) }
+        td.t data-l="last news" { (words::maybe_when(news, now)) }
+        td.n data-l="priority" { (source.priority) }
     } }
 }
 
-fn mode(settings: &SourceSettings, feeds: &[Feed]) -> &'static str {
+/// How its articles are found.
+pub(super) fn mode(settings: &SourceSettings, feeds: &[Feed]) -> String {
+    if settings.kind != "feed" {
+        return settings.kind.clone();
+    }
     let has = |kind: &str| feeds.iter().any(|feed| feed.kind == kind);
-    match (
+    let mode = match (
         settings.feed_url.is_some() || has("feed"),
         settings.sitemap_url.is_some() || has("sitemap"),
     ) {
         (true, true) => "feed + sitemap",
         (true, false) => "feed",
         (false, true) => "sitemap",
-        (false, false) => "looking",
-    }
-}
-
-/// From the errors in a row of its feeds.
-pub(super) fn health(source: &Source, feeds: &[Feed]) -> Markup {
-    if !source.enabled {
-        return html! { span.badge.warn { "stopped" } " " small { (source.reason.as_deref().unwrap_or_default()) } };
-    }
-    if let Some(paused) = feeds.iter().find_map(|feed| feed.paused_reason.as_ref()) {
-        return html! { span.badge.bad { "paused" } " " small { (paused) } };
-    }
-    let errors = feeds
-        .iter()
-        .map(|feed| feed.consecutive_errors)
-        .max()
-        .unwrap_or(0);
-    let class = feeds
-        .iter()
-        .find_map(|feed| feed.error_class.as_deref())
-        .unwrap_or_default();
-    match errors {
-        0 if feeds.iter().all(|feed| feed.last_polled_at.is_none()) => {
-            html! { span.badge { "new" } }
-        }
-        0 => html! { span.badge.good { "good" } },
-        1..=2 => html! { span.badge.warn { (errors) " errors" } " " small { (class) } },
-        _ => html! { span.badge.bad { (errors) " errors" } " " small { (class) } },
+        (false, false) => "looking for a feed",
+    };
+    match settings.ingestion_mode {
+        Some(IngestionMode::Spider) => "spider".to_owned(),
+        Some(IngestionMode::Both) => format!("{mode} + spider"),
+        _ => mode.to_owned(),
     }
 }
 

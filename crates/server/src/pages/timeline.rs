@@ -1,7 +1,7 @@
 //! One URL: where it stands, and everything that happened to it.
 
 use maud::{Markup, html};
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 use tidings_store::{Event, Explanation, Moment};
 use tidings_url::{FetchUrl, Rules};
 
@@ -34,7 +34,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         .map_or("A URL that was removed", |row| row.url.as_str());
     let path = format!("/frontier/{id}");
     let content = html! {
-        p.soft { a href="/frontier" { "Frontier" } " / URL" }
+        p.crumbs { a href="/frontier" { "Frontier" } " / URL" }
         h1 { (title) }
         div.row.bar {
             (button(&call, &format!("{path}/retry"), "Fetch again now", "", None))
@@ -56,7 +56,7 @@ fn standing(story: &Explanation, now: Moment) -> Markup {
         @if let Some(row) = &story.row {
             dl {
                 dt { "Status" } dd { (words::status(row.status)) @if let Some(reason) = &row.reason { " " (reason) } }
-                dt { "URL" } dd { (outside(&row.url)) }
+                dt { "Address" } dd { (outside(&row.url)) }
                 dt { "Host" } dd { a href={ "/hosts/" (super::segment(&row.host)) } { (row.host) } }
                 dt { "Found by" } dd { (row.origin) @if row.source_id != 0 { " of " a href={ "/sources/" (row.source_id) } { "source " (row.source_id) } } }
                 @if let Some(parent) = &row.parent_url { dt { "Found on" } dd { (outside(parent)) } }
@@ -83,14 +83,21 @@ fn timeline(events: &[Event], now: Moment) -> Markup {
                 @let class = match event.kind.as_str() { "fetched" | "not_modified" => "good", "failed" | "dead" | "quarantined" => "bad", _ => "" };
                 li class=(class) {
                     b { (event.kind) } " " small { (words::when(event.at, now)) }
-                    @if let Some(fields) = event.detail.as_object() {
-                        @for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) { div.soft { (name) ": " (text(value)) } }
-                    }
+                    @if let Some(fields) = event.detail.as_object() { div.soft { (told(fields)) } }
                 }
             }
         }
         @if events.is_empty() { p.empty { "Nothing yet." } }
     }
+}
+
+/// The details of an event in one line.
+fn told(fields: &Map<String, Json>) -> String {
+    let known = fields.iter().filter(|(_, value)| !value.is_null());
+    let told: Vec<_> = known
+        .map(|(name, value)| format!("{} {}", name.replace('_', " "), text(value)))
+        .collect();
+    told.join(" · ")
 }
 
 fn text(value: &Json) -> String {

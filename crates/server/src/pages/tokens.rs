@@ -21,10 +21,10 @@ async fn content(call: &Call, secret: Option<&str>) -> Result<Markup, Problem> {
         @if let Some(secret) = secret {
             div.notice.good role="status" { "The new token. Copy it now, it is not shown again:" pre { (secret) } }
         }
-        section.card { div.scroll { table {
+        section.card { table.list {
             tr { th { "Name" } th { "Role" } th { "Made" } th { "Last used" } th {} }
             @for one in &tokens { (line(call, one, now)) }
-        } } }
+        } }
         section.card {
             h2 { "Make a token" }
             form.row method="post" action="/tokens" {
@@ -42,8 +42,8 @@ fn line(call: &Call, one: &Token, now: Moment) -> Markup {
     html! { tr {
         td { (one.name) }
         td { span.badge { (one.role) } }
-        td.t { (words::when(one.created_at, now)) }
-        td.t { (words::maybe_when(one.last_used_at, now)) }
+        td.t data-l="made" { (words::when(one.created_at, now)) }
+        td.t data-l="last used" { (words::maybe_when(one.last_used_at, now)) }
         td {
             @match one.revoked_at {
                 Some(at) => { span.badge.bad { "revoked" } " " small { (words::when(at, now)) } }

@@ -117,7 +117,7 @@ async fn every_answer_has_the_headers_that_keep_it_safe() {
             );
             assert_eq!(
                 said.header("referrer-policy"),
-                "no-referrer",
+                "same-origin",
                 "{method} {path}"
             );
             assert_eq!(said.header("x-request-id").len(), 16, "{method} {path}");

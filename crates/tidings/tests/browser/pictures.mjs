@@ -1,0 +1,90 @@
+// Pictures of every page, light and dark, on a desk and on a phone. Also the
+// check that no page is wider than its screen.
+
+import { page as openPage, must } from "./browser.mjs";
+
+const SCREENS = [
+  ["desktop", { viewport: { width: 1440, height: 900 } }],
+  ["phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }],
+];
+
+/** Pages that a link leads to: the name of the picture, where the link is, the link. */
+const BEHIND = [
+  ["url", "/frontier?status=fetched", "table a"],
+  ["source", "/sources", "table a"],
+  ["feed", "/feeds", "table a"],
+  ["host", "/hosts", "table a"],
+  ["document", "/documents", ".hit a.title"],
+];
+
+const PLAIN = [
+  ["overview", "/"],
+  ["frontier", "/frontier"],
+  ["sources", "/sources"],
+  ["source-form", "/sources/new"],
+  ["feeds", "/feeds"],
+  ["hosts", "/hosts"],
+  ["documents", "/documents"],
+  ["search", "/documents?q=harbour+OR+the+OR+der"],
+  ["sinks", "/sinks"],
+  ["tokens", "/tokens"],
+  ["settings", "/settings"],
+  ["api", "/api"],
+  ["api-operation", "/api?q=selectors"],
+  ["not-found", "/nowhere"],
+];
+
+/** Fields that a screen reader could not name; runs on the page. */
+const namelessFields = () =>
+  [...document.querySelectorAll("input:not([type=hidden]), select, textarea, button")]
+    .filter((field) => !field.labels?.length && !field.ariaLabel && !field.textContent.trim())
+    .map((field) => field.outerHTML.slice(0, 100));
+
+export const takePictures = (browser, given, only) =>
+  Promise.all(SCREENS.map(async ([screen, options]) => {
+    const page = await openPage(browser, { baseURL: given.dashboard, ...options });
+    const take = async (name) => {
+      for (const theme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme: theme });
+        await page.screenshot({ path: `${given.screenshots}/${name}-${screen}-${theme}.png`, fullPage: true });
+      }
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      must(wide <= 0, `${page.url()} is ${wide} pixels wider than a ${screen}`);
+      const nameless = await page.evaluate(namelessFields);
+      must(nameless.length === 0, `${page.url()} has fields without a name: ${nameless.join(", ")}`);
+    };
+    await page.goto("/");
+    if (!only) await take("login");
+    await page.getByLabel("Token").fill(given.token);
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.waitForURL(given.dashboard);
+    for (const [name, path] of only ?? PLAIN) {
+      await page.goto(path);
+      await take(name);
+    }
+    if (!only) await behindLinksAndForms(page, given, take);
+    await page.context().close();
+  }));
+
+const behindLinksAndForms = async (page, given, take) => {
+  for (const [name, path, link] of BEHIND) {
+    await page.goto(path);
+    await page.goto(await page.locator(link).first().getAttribute("href"));
+    await take(name);
+  }
+  await page.goto("/sources/new");
+  await page.getByLabel("Address", { exact: true }).fill(given.sites.others[0].home);
+  await page.getByRole("button", { name: "Find its feeds" }).click();
+  await page.waitForURL("**/sources/discover");
+  await take("discovery");
+  await page.goto("/sources");
+  await page.goto(await page.locator("table a").first().getAttribute("href"));
+  await page.getByLabel("Article", { exact: true }).fill(given.sites.news.story);
+  await page.getByRole("button", { name: "Fetch and show" }).click();
+  await page.waitForURL("**/test");
+  await take("selectors");
+  await page.goto("/frontier?status=fetched");
+  await page.getByRole("button", { name: "Retry …" }).click();
+  await page.waitForURL("**/bulk");
+  await take("preview");
+};

@@ -1,0 +1,411 @@
+//! A secret in every place that takes one, and servers that repeat what they are
+//! sent. Then everything that Tidings says is read: the log, pages, the API,
+//! metrics, problems, the command line. None of the secrets may be in it.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+use tidings_server::described_routes;
+use tidings_sim::{Act, FakeApi, RawServer, postgres_database};
+
+/// What must never be seen. The name says where it was put.
+const CANARIES: [(&str, &str); 11] = [
+    ("DATABASE", "canary-database-7c1e"),
+    ("ES_PASSWORD", "canary-es-password-7c1e"),
+    ("ES_KEY", "canary-es-key-7c1e"),
+    ("GORSE_KEY", "canary-gorse-7c1e"),
+    ("HOOK_SECRET", "canary-hook-7c1e"),
+    ("NATS_PASSWORD", "canary-nats-7c1e"),
+    ("FIRE_ACCOUNT", "canary-account-7c1e"),
+    ("SITE", "canary-site-7c1e"),
+    ("NEWSAPI_KEY", "canary-newsapi-7c1e"),
+    ("GUARDIAN_API_KEY", "canary-guardian-7c1e"),
+    ("LOGIN", "tdg_canary-login-7c1e"),
+];
+
+/// `name:password` as headers carry them.
+const ENCODED: [&str; 2] = [
+    // me:canary-es-password-7c1e
+    "bWU6Y2FuYXJ5LWVzLXBhc3N3b3JkLTdjMWU",
+    // me:canary-site-7c1e
+    "bWU6Y2FuYXJ5LXNpdGUtN2MxZQ",
+];
+
+fn canary(name: &str) -> &'static str {
+    CANARIES.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+/// What servers were sent.
+type Heard = Arc<Mutex<String>>;
+
+/// Says what it was sent: the worst that a service can do.
+async fn parrot(heard: &Heard) -> RawServer {
+    let heard = Arc::clone(heard);
+    RawServer::start(([127, 0, 0, 1], 0).into(), move |head| {
+        heard.lock().unwrap().push_str(head);
+        Act::answer(
+            "400 Bad Request\r\nContent-Type: text/plain",
+            head.as_bytes(),
+        )
+    })
+    .await
+    .unwrap()
+}
+
+/// A site that wants a password, and never says which.
+async fn site() -> RawServer {
+    RawServer::start(([127, 0, 0, 1], 0).into(), |head| {
+        let is_let_in = head.to_lowercase().contains("authorization: basic ");
+        match (is_let_in, head.split(' ').nth(1)) {
+            (true, Some("/story")) => {
+                let words = "The pilots met at the harbour and spoke about the tide. ".repeat(20);
+                let page = format!(
+                    "<html><title>A story</title><article><h1>A story</h1><p>{words}</p></article>"
+                );
+                Act::answer("200 OK\r\nContent-Type: text/html", page.as_bytes())
+            }
+            (false, Some("/story" | "/feed")) => Act::answer("401 Unauthorized", b"no"),
+            _ => Act::answer("404 Not Found", b""),
+        }
+    })
+    .await
+    .unwrap()
+}
+
+fn settings(store: &str, parrot: &RawServer) -> String {
+    let url = format!("http://{}", parrot.address());
+    let nats = format!("nats://{}", parrot.address());
+    format!(
+        "store = '{store}'
+[server]
+bind = '127.0.0.1:0'
+[log]
+level = 'debug'
+[net]
+auth_file = 'passwords'
+[egress]
+allow = '127.0.0.0/8'
+ports = '1-65535'
+[sink]
+allow = '127.0.0.0/8'
+[sinks.by-password]
+kind = 'elasticsearch'
+url = '{url}'
+user = 'me'
+password_env = 'ES_PASSWORD'
+[sinks.by-key]
+kind = 'elasticsearch'
+url = '{url}'
+api_key_env = 'ES_KEY'
+[sinks.gorse]
+kind = 'gorse'
+url = '{url}'
+api_key_env = 'GORSE_KEY'
+[sinks.hook]
+kind = 'webhook'
+url = '{url}'
+secret_env = 'HOOK_SECRET'
+[sinks.nats]
+kind = 'nats'
+url = '{nats}'
+user = 'me'
+password_env = 'NATS_PASSWORD'
+"
+    )
+}
+
+/// A folder with everything set, and `tidings` called in it.
+struct Desk {
+    folder: tempfile::TempDir,
+}
+
+impl Desk {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = tidings::command(args, self.folder.path());
+        command.envs(
+            CANARIES
+                .iter()
+                .filter(|(name, _)| name.contains('_'))
+                .copied(),
+        );
+        command
+    }
+
+    /// Both outputs of a call, whatever its end.
+    fn said(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().unwrap();
+        let both = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&both).into_owned()
+    }
+
+    fn start(&self) -> (Child, String, String) {
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let mut command = self.command(&["run", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let Some(Ok(first)) = lines.next() else {
+            panic!("it did not start: {}", self.log());
+        };
+        std::thread::spawn(move || lines.for_each(drop));
+        let said: Json = serde_json::from_str(&first).unwrap();
+        let url = said["dashboard"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        (
+            child,
+            address.to_owned(),
+            said["token"].as_str().unwrap().to_owned(),
+        )
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+}
+
+/// One request; the whole answer as text.
+fn ask(address: &str, token: &str, method: &str, path: &str, body: Option<&Json>) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let body = body.map_or_else(String::new, Json::to_string);
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    // A server that refuses may close before it has read everything.
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Places on a page that lead to others of ours.
+fn links(page: &str) -> impl Iterator<Item = String> + '_ {
+    let parts = page.split("href=\"/").skip(1);
+    parts.filter_map(|part| {
+        Some(format!(
+            "/{}",
+            part.split('"').next()?.replace("&amp;", "&")
+        ))
+    })
+}
+
+/// The secrets that are in a text.
+fn found_in(text: &str) -> Vec<&'static str> {
+    let plain = CANARIES.iter().map(|(_, value)| *value);
+    plain
+        .chain(ENCODED)
+        .filter(|secret| text.contains(secret))
+        .collect()
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < patience, "it takes too long until {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// A walk over all pages and lists, from link to link.
+fn everything(address: &str, token: &str) -> Vec<(String, String)> {
+    let streams: Vec<_> = described_routes()
+        .iter()
+        .filter(|route| route.is_stream)
+        .map(|route| route.path)
+        .collect();
+    let mut known: BTreeSet<String> = described_routes()
+        .iter()
+        .filter(|route| route.method == "GET" && !route.path.contains('{'))
+        .map(|route| route.path.to_owned())
+        .collect();
+    let mut open: Vec<String> = known.iter().cloned().collect();
+    let mut said = Vec::new();
+    while let Some(path) = open.pop() {
+        if streams.iter().any(|stream| path.starts_with(stream)) {
+            continue;
+        }
+        let text = ask(address, token, "GET", &path, None);
+        for link in links(&text) {
+            if known.insert(link.clone()) {
+                open.push(link);
+            }
+        }
+        said.push((path, text));
+    }
+    said
+}
+
+#[test]
+fn no_secret_is_ever_said() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let heard = Heard::default();
+    let (parrot, site, newsapi) = runtime.block_on(async {
+        let newsapi = FakeApi::newsapi().await.unwrap();
+        (parrot(&heard).await, site().await, newsapi)
+    });
+    newsapi.require_key("another");
+    let desk = Desk {
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let store = postgres_database().unwrap();
+    let store = with_password(&store, canary("DATABASE"));
+    let write =
+        |name: &str, text: &str| std::fs::write(desk.folder.path().join(name), text).unwrap();
+    write("tidings.toml", &settings(&store, &parrot));
+    write(
+        "passwords",
+        &format!("inside.localhost me:{}\n", canary("SITE")),
+    );
+
+    let (running, address, token) = desk.start();
+    let post = |path: &str, body: &Json| {
+        ask(
+            &address,
+            &token,
+            "POST",
+            &format!("/api/v1{path}"),
+            Some(body),
+        )
+    };
+    let inside = format!("http://inside.localhost:{}", site.address().port());
+    let drafts = [
+        json!({ "url": inside, "name": "inside", "feed_url": format!("{inside}/feed") }),
+        json!({ "url": newsapi.url(), "name": "news", "kind": "newsapi", "config": { "q": "harbour", "base_url": newsapi.url() } }),
+        json!({ "url": "https://content.guardianapis.com/", "name": "guardian", "kind": "guardian",
+            "config": { "q": "harbour", "base_url": format!("http://{}", parrot.address()) } }),
+    ];
+    for draft in &drafts {
+        let said = post("/sources", draft);
+        assert!(said.starts_with("HTTP/1.1 201"), "{said}");
+    }
+    let said = post(
+        "/frontier/submit",
+        &json!({ "url": format!("{inside}/story") }),
+    );
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+
+    let get = |path: &str| ask(&address, &token, "GET", &format!("/api/v1{path}"), None);
+    until("the story that needs a password is a document", || {
+        get("/documents").contains("A story")
+    });
+    until("the services have refused their keys", || {
+        get("/feeds").matches("\"consecutive_errors\":").count() == 3
+            && !get("/feeds").contains("\"last_error\":null")
+    });
+    let sent = [
+        ENCODED[0],
+        canary("ES_KEY"),
+        canary("GORSE_KEY"),
+        canary("GUARDIAN_API_KEY"),
+    ];
+    until("every secret that is sent was sent", || {
+        let heard = heard.lock().unwrap();
+        sent.iter().all(|secret| heard.contains(secret))
+    });
+
+    let mut said = everything(&address, &token);
+    assert!(said.len() > 40, "{}", said.len());
+    for (method, path, body) in [
+        (
+            "POST",
+            "/api/v1/sources",
+            json!({ "url": "x", "password": canary("LOGIN") }),
+        ),
+        (
+            "POST",
+            "/api/v1/frontier/submit",
+            json!({ "url": format!("http://me:{}@inside.localhost/", canary("LOGIN")) }),
+        ),
+        (
+            "POST",
+            "/api/v1/sources/discover",
+            json!({ "url": format!("http://{}/", parrot.address()) }),
+        ),
+        (
+            "POST",
+            "/api/v1/sources/test",
+            json!({ "url": format!("{inside}/feed") }),
+        ),
+        ("GET", "/api/v1/sources/1", Json::Null),
+    ] {
+        said.push((
+            path.to_owned(),
+            ask(&address, &token, method, path, Some(&body)),
+        ));
+    }
+    said.push((
+        "a wrong token".to_owned(),
+        ask(&address, canary("LOGIN"), "GET", "/api/v1/sources", None),
+    ));
+    for args in [
+        &["config"][..],
+        &["config", "--json"],
+        &["source", "ls", "--json"],
+        &["sink", "ls"],
+        &["sink", "test"],
+        &["token", "ls", "--json"],
+        &["frontier", "stats"],
+        &["explain", &format!("{inside}/story")],
+        &["source", "fire", "news"],
+        &[
+            "run",
+            "--set",
+            "store=postgres://me:canary-database-7c1e@127.0.0.1:1/none",
+        ],
+    ] {
+        said.push((args.join(" "), desk.said(args)));
+    }
+    tidings::terminate(running);
+    let account =
+        "[sinks.fire]\nkind = 'firestore'\nproject = 'p'\nservice_account_env = 'FIRE_ACCOUNT'\n";
+    write("tidings.toml", account);
+    let refused = desk.said(&["sink", "test", "fire"]);
+    assert!(refused.contains("service account"), "{refused}");
+    said.push(("an account that is none".to_owned(), refused));
+    said.push(("the log".to_owned(), desk.log()));
+    for (place, text) in &said {
+        let found = found_in(text);
+        // What a person wrote into an address is theirs; it is not shown all the same.
+        assert!(found.is_empty(), "{place} says {found:?}:\n{text}");
+        assert!(
+            !text.contains(&token),
+            "{place} says the token of the first start"
+        );
+    }
+    let has = |place: &str, part: &str| {
+        let at = |(path, text): &(String, String)| path == place && text.contains(part);
+        said.iter().any(at)
+    };
+    assert!(has("the log", "answered"), "the log is at debug level");
+    assert!(
+        has("/settings", "***"),
+        "settings are shown, with passwords hidden"
+    );
+    assert!(
+        has("/api/v1/feeds", "[hidden]"),
+        "what a service repeats is shown, with its key hidden"
+    );
+}
+
+fn with_password(address: &str, password: &str) -> String {
+    let (start, rest) = address.split_once("://").unwrap();
+    let (user, rest) = rest.split_once('@').unwrap();
+    let user = user.split(':').next().unwrap();
+    format!("{start}://{user}:{password}@{rest}")
+}
