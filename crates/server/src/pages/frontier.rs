@@ -14,17 +14,18 @@ use crate::problem::Problem;
 use crate::routes::{ORDERS, ORIGINS};
 
 const ROWS: u32 = 50;
-/// So many can be sorted for every look at them; only ids have an index.
+/// So many can be sorted for every look at them.
 const FEW: i64 = 20_000;
 const FILTERS: [&str; 6] = ["q", "status", "origin", "source_id", "host", "reason"];
 
 pub(crate) async fn show(mut call: Call) -> Answer {
     let store = call.app.store.clone();
     let stats = store.stats().await?;
-    if stats.by_status.values().sum::<i64>() <= FEW && call.text("after").is_none() {
+    if call.text("after").is_none() {
         // All pages that follow are in the order of the first.
         let order = call.params.entry("order".to_owned());
-        order.or_insert_with(|| "recent".to_owned());
+        let is_small = stats.by_status.values().sum::<i64>() <= FEW;
+        order.or_insert_with(|| if is_small { "recent" } else { "newest" }.to_owned());
     }
     let filter = filter(&call)?;
     let order: Order = call.parsed("order")?.unwrap_or_default();
