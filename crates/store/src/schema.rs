@@ -2,7 +2,7 @@
 //! whole or not at all, under a lock, and can be taken back.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
 
 /// One step of the schema. `up` texts are run one after the other.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ const DELIVERY_DOWN: &str =
     "DROP INDEX documents_changes; ALTER TABLE documents DROP COLUMN change_id;
     ALTER TABLE sinks DROP COLUMN delivered;";
 
+const NEAR_DOWN: &str = "DROP TABLE sketch_keys; DROP TABLE sketches;
+    DROP INDEX documents_cluster; ALTER TABLE documents DROP COLUMN cluster;";
+
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -46,6 +49,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: DELIVERY_DOWN,
         postgres_up: &[DELIVERY],
         postgres_down: DELIVERY_DOWN,
+    },
+    Migration {
+        version: 4,
+        sqlite_up: &[include_str!("../schema/4_near_sqlite.sql")],
+        sqlite_down: NEAR_DOWN,
+        postgres_up: &[include_str!("../schema/4_near_postgres.sql")],
+        postgres_down: NEAR_DOWN,
     },
 ];
 
