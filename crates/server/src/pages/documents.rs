@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use tidings_document::Document;
-use tidings_engine::document_of;
+use tidings_engine::{Telling, also_told_by, document_of};
 use tidings_sinks::{Hit, SearchQuery, Snippet};
 
 use super::{outside, page, with_params, words};
@@ -103,6 +103,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let stored = call.app.store.document(id).await?;
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
     let document = document_of(&stored).map_err(Problem::internal)?;
+    let others = also_told_by(&call.app.store, &stored).await?;
     let content = html! {
         p.soft { a href="/documents" { "Documents" } " / " (document.source_name) }
         h1 { (document.title) }
@@ -110,7 +111,7 @@ pub(crate) async fn one(call: Call) -> Answer {
             a.button.small href={ "/frontier/" (id) } { "Timeline" }
             a.button.small href={ "/api/v1/documents/" (id) } { "JSON" }
         }
-        section.card { (facts(&document)) }
+        section.card { (facts(&document, &others)) }
         section.card.article {
             @if document.body_text.is_empty() { p { (document.excerpt) } }
             @for part in document.body_text.split("\n\n") { p { (part) } }
@@ -119,7 +120,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     page(&call, "/documents", &document.title, &content)
 }
 
-fn facts(document: &Document) -> Markup {
+fn facts(document: &Document, others: &[Telling]) -> Markup {
     let time = |at: Option<jiff::Timestamp>| at.map_or_else(|| "–".to_owned(), |at| at.to_string());
     html! {
         dl {
@@ -130,6 +131,10 @@ fn facts(document: &Document) -> Markup {
             @if !document.tags.is_empty() { dt { "Tags" } dd { @for tag in &document.tags { span.badge { (tag) } " " } } }
             dt { "Text" } dd { (words::number(document.word_count as i64)) " words, " (document.content_quality) ", " (document.language.as_deref().unwrap_or("unknown language")) ", licence " (document.license) }
             dt { "Found by" } dd { (document.origin) ", extracted by " (document.extraction.method) " (" (format!("{:.0} %", document.extraction.confidence * 100.0)) ")" }
+            @if !others.is_empty() {
+                dt { "Also told by" }
+                dd { @for other in others { a href={ "/documents/" (other.frontier_id) } { (other.source_name) ": " (other.title) } br; } }
+            }
             @if let Some(first) = &document.duplicate_of { dt { "Same text as" } dd { code { (first) } } }
         }
     }
