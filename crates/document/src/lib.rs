@@ -4,14 +4,18 @@
 //! Values only. Fields that are unknown are left out of the JSON, and readers
 //! accept documents that older versions wrote.
 
+mod sketch;
+
 use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A document. Id, revision and `duplicate_of` are the store's: they are set
-/// when it is read back, whatever the JSON says.
+pub use sketch::{ALIKE, KEYS, SOUGHT, Sketch};
+
+/// A document. Id, revision, `duplicate_of` and `cluster` are the store's: they
+/// are set when it is read back, whatever the JSON says.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Document {
@@ -74,7 +78,8 @@ pub struct Document {
     /// The earliest document with the same text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_of: Option<String>,
-    /// Documents that are nearly the same (wire copies) share one.
+    /// Documents that are nearly the same (wire copies) share one: the frontier
+    /// id of the first of them, its own for a document that is like no other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
     pub extraction: Extraction,

@@ -15,6 +15,7 @@ mod registry;
 mod seeds;
 mod selectors;
 mod settings;
+mod tellings;
 mod way;
 mod work;
 
@@ -33,4 +34,5 @@ pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use seeds::{Seeded, seed};
 pub use selectors::{ArticleSelectors, SelectorSettings};
 pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
+pub use tellings::{Telling, also_told_by};
 pub use work::{KeptPages, Stages, Tally, WorkOptions, Worker, document_of};

@@ -476,6 +476,7 @@ async fn store_all(store: &Store, pages: &[(String, Vec<u8>)]) {
                 source_id: 0,
                 title: document.title.clone(),
                 content_hash: None,
+                sketch: None,
                 body: serde_json::to_string(&document).unwrap(),
             })),
             again_in: None,

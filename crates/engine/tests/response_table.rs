@@ -631,6 +631,45 @@ async fn the_same_text_elsewhere_is_kept_as_a_duplicate_of_the_first() {
 }
 
 #[tokio::test]
+async fn an_edited_copy_joins_the_first_and_another_story_does_not() {
+    let desk = Desk::start().await;
+    let other = story("the new pier").replace(
+        "The council of the harbour town voted on Monday for the new pier",
+        "A choir of bees has learned to sing in the yard of the old school, and the neighbours, who say that they never slept better",
+    );
+    let other = other.replace(
+        "after a debate of many hours in which the fishers and the builders spoke",
+        "bring honey cake every spring when the windows are opened for the first rehearsal of the year",
+    );
+    let pages = [
+        ("/first", story("the new pier")),
+        ("/copy", story("the pier that is new")),
+        ("/other", other),
+    ];
+    for (path, page) in &pages {
+        desk.site
+            .says(path, "200 OK\r\nContent-Type: text/html", page);
+        desk.fetch(path).await;
+        desk.table.pass(MINUTE);
+    }
+    let first = desk.document("/first").await.unwrap();
+    let copy = desk.document("/copy").await.unwrap();
+    let other = desk.document("/other").await.unwrap();
+    assert_eq!(copy.duplicate_of, None, "not a word-for-word copy");
+    assert_eq!(first.cluster, first.frontier_id);
+    assert_eq!(copy.cluster, first.frontier_id);
+    assert_eq!(other.cluster, other.frontier_id);
+    let document = tidings_engine::document_of(&copy).unwrap();
+    assert_eq!(document.cluster, Some(first.frontier_id.to_string()));
+    let store = &desk.table.store;
+    let told = tidings_engine::also_told_by(store, &first).await.unwrap();
+    let told: Vec<_> = told.iter().map(|telling| telling.frontier_id).collect();
+    assert_eq!(told, [copy.frontier_id]);
+    let told = tidings_engine::also_told_by(store, &other).await.unwrap();
+    assert!(told.is_empty(), "{told:?}");
+}
+
+#[tokio::test]
 async fn pages_are_kept_as_they_came_when_that_is_wanted() {
     let mut desk = Desk::start().await;
     let folder = tempfile::tempdir().unwrap();

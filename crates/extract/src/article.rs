@@ -2,8 +2,8 @@
 //! every field that could be wrong says where it came from.
 
 use serde::Serialize;
+use tidings_document::Sketch;
 
-use crate::near_duplicate::Signature;
 use crate::provenance::Sourced;
 use crate::raw_content::RawContent;
 use crate::when::When;
@@ -39,8 +39,9 @@ pub struct Article {
     pub robots: Robots,
     /// SHA-256 of the text, case, punctuation and whitespace folded; none for an empty text.
     pub content_hash: Option<String>,
+    /// By which copies are found; none for a text that is too short.
     #[serde(skip)]
-    pub signature: Option<Signature>,
+    pub sketch: Option<Sketch>,
     /// Links in the main text.
     pub links: Vec<Link>,
     /// Images in the main text.

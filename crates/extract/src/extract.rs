@@ -15,7 +15,7 @@ use crate::content::{self, Content, Verdict, Witnesses};
 use crate::fields::about::Statements;
 use crate::fields::{self, author};
 use crate::html::{self, Document, ParserLimits};
-use crate::near_duplicate::Signature;
+use crate::near_duplicate::sketch;
 use crate::page::{FeedEntry, Options, Page};
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
@@ -151,7 +151,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     ));
     article.quality = judge::quality(&article.text, &options.quality);
     article.content_hash = fingerprint::content_hash(&article.text);
-    article.signature = Signature::of(&article.text);
+    article.sketch = sketch(&article.text);
     article.confidence = judge::confidence(&article, &blocks, &kept);
     article.raw_content = raw_content::fill(&article, page.url, &json_ld, &meta);
     if options.explain {

@@ -41,7 +41,7 @@ mod when;
 pub use article::{Article, BlockNote, Flags, Image, Link, Method, PageType, Quality, Robots};
 pub use extract::{extract, select};
 pub use fingerprint::content_hash;
-pub use near_duplicate::{ALIKE, BANDS, NearDuplicates, Signature};
+pub use near_duplicate::sketch;
 pub use page::{FeedEntry, Limits, Options, Page, QualityBounds};
 pub use provenance::{Origin, Sourced};
 pub use raw_content::{JsonLdData, MetaData, RawContent};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
+use tidings_document::Sketch;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
@@ -24,6 +25,8 @@ pub struct NewDocument {
     pub title: String,
     /// Hash of the normalised text; `None` for empty ones, so they never collide.
     pub content_hash: Option<Vec<u8>>,
+    /// By which copies are found; `None` for texts that are too short.
+    pub sketch: Option<Sketch>,
     /// Everything, as JSON.
     pub body: String,
 }
@@ -38,6 +41,8 @@ pub struct StoredDocument {
     pub source_id: i64,
     pub title: String,
     pub duplicate_of: Option<UrlKey>,
+    /// The first of the documents that tell the same story; itself if no other does.
+    pub cluster: FrontierId,
     pub fetched_at: Moment,
     pub body: String,
 }
@@ -78,6 +83,7 @@ pub(crate) struct PreparedDocument {
     pub(crate) source_id: i64,
     pub(crate) title: String,
     pub(crate) content_hash: Option<Vec<u8>>,
+    pub(crate) sketch: Option<Sketch>,
     pub(crate) body: String,
 }
 
@@ -87,14 +93,14 @@ pub(crate) fn prepare(document: &NewDocument) -> PreparedDocument {
         source_id: document.source_id,
         title: storable(&document.title),
         content_hash: document.content_hash.clone(),
+        sketch: document.sketch.clone(),
         body: storable(&document.body),
     }
 }
 
-const COLUMNS: &str =
-    "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, fetched_at, body";
+pub(crate) const COLUMNS: &str = "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, cluster, fetched_at, body";
 
-fn document(row: &Row) -> Result<StoredDocument> {
+pub(crate) fn document(row: &Row) -> Result<StoredDocument> {
     let id = FrontierId {
         host: HostId(row.int(0)?),
         url: UrlId(row.half_key(1)?),
@@ -102,6 +108,7 @@ fn document(row: &Row) -> Result<StoredDocument> {
     let duplicate_of = row
         .optional_bytes(6)?
         .and_then(|bytes| bytes.try_into().ok());
+    let cluster = row.optional_bytes(7)?.map(FrontierId::from_bytes);
     Ok(StoredDocument {
         id: id.url.with_tail(row.half_key(2)?),
         frontier_id: id,
@@ -109,8 +116,9 @@ fn document(row: &Row) -> Result<StoredDocument> {
         source_id: row.int(4)?,
         title: row.text(5)?,
         duplicate_of: duplicate_of.map(UrlKey::from_bytes),
-        fetched_at: row.moment(7)?,
-        body: row.text(8)?,
+        cluster: cluster.flatten().unwrap_or(id),
+        fetched_at: row.moment(8)?,
+        body: row.text(9)?,
     })
 }
 
@@ -174,7 +182,7 @@ impl Store {
         let change = |row: &Row| -> Result<_> {
             let document = document(row)?;
             let cursor = ChangeCursor {
-                change: row.int(9)?,
+                change: row.int(10)?,
                 id: document.frontier_id,
             };
             Ok((cursor, document))

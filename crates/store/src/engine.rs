@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use async_trait::async_trait;
+use tidings_document::Sketch;
 
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
@@ -11,6 +12,7 @@ use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
+use crate::near::Alike;
 use crate::settle::Settlement;
 use crate::submission::Prepared;
 use crate::turn::Turn;
@@ -41,6 +43,9 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// Makes URLs due now, whatever became of them, unless they are being
     /// fetched; how many.
     async fn requeue(&self, ids: &[FrontierId]) -> Result<u64>;
+
+    /// The document most like a text, if one is alike.
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>>;
 
     /// Sums up what can be summed up and drops what is too old.
     async fn maintain(&self, keep_events_since: Moment) -> Result<()>;

@@ -64,6 +64,23 @@ impl FrontierId {
             url: UrlId::of(key),
         }
     }
+
+    /// As it is kept where it is one value.
+    pub(crate) fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        bytes[..8].copy_from_slice(&self.host.0.to_be_bytes());
+        bytes[8..].copy_from_slice(&self.url.0);
+        bytes
+    }
+
+    /// What `to_bytes` gave; none if the length is wrong.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (host, url) = bytes.split_first_chunk()?;
+        Some(Self {
+            host: HostId(i64::from_be_bytes(*host)),
+            url: UrlId(url.try_into().ok()?),
+        })
+    }
 }
 
 /// A text that is not a frontier id.
@@ -161,6 +178,7 @@ mod tests {
             let key = url.canonical(&Rules::default()).key();
             let id = FrontierId::of(&url.host_key(&ProxyHosts::default()), &key);
             assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(FrontierId::from_bytes(&id.to_bytes()), Some(id));
             assert_eq!(id.url.with_tail(split(&key).1), key);
         }
         for wrong in ["", "xyz", &"g".repeat(48), &"a".repeat(47)] {

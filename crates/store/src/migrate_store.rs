@@ -76,7 +76,17 @@ static TABLES: &[Table] = &[
     Table {
         name: "documents",
         key: &["host_id", "url_id"],
-        columns: "host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body",
+        columns: "host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, fetched_at, body",
+    },
+    Table {
+        name: "sketches",
+        key: &["host_id", "url_id"],
+        columns: "host_id, url_id, sketch",
+    },
+    Table {
+        name: "sketch_keys",
+        key: &["sketch_key", "host_id", "url_id"],
+        columns: "sketch_key, host_id, url_id",
     },
     Table {
         name: "sinks",

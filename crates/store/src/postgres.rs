@@ -4,12 +4,14 @@
 
 mod claim;
 mod documents;
+mod near;
 mod pool;
 mod rows;
 mod settle;
 mod submit;
 
 use async_trait::async_trait;
+use tidings_document::Sketch;
 use tokio_postgres::Config;
 
 use crate::engine::{Answer, Engine, Statement};
@@ -19,6 +21,7 @@ use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
+use crate::near::Alike;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
 use crate::store::{Clock, StoreOptions};
@@ -217,6 +220,11 @@ impl Engine for PostgresEngine {
         let requeued = submit::requeue(&mut connection, ids, now).await?;
         connection.commit().await?;
         Ok(requeued)
+    }
+
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+        let mut connection = self.pool.get().await?;
+        near::nearest(&mut connection, sketch).await
     }
 
     async fn maintain(&self, keep_events_since: Moment) -> Result<()> {

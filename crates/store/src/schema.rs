@@ -2,7 +2,7 @@
 //! whole or not at all, under a lock, and can be taken back.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 4;
+pub const SCHEMA_VERSION: i64 = 5;
 
 /// One step of the schema. `up` texts are run one after the other.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ const DELIVERY_DOWN: &str =
 
 const LISTING: &str = include_str!("../schema/4_listing.sql");
 const LISTING_DOWN: &str = "DROP INDEX urls_newest; DROP INDEX urls_trouble;";
+
+const NEAR_DOWN: &str = "DROP TABLE sketch_keys; DROP TABLE sketches;
+    DROP INDEX documents_cluster; ALTER TABLE documents DROP COLUMN cluster;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -56,6 +59,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: LISTING_DOWN,
         postgres_up: &[LISTING],
         postgres_down: LISTING_DOWN,
+    },
+    Migration {
+        version: 5,
+        sqlite_up: &[include_str!("../schema/5_near_sqlite.sql")],
+        sqlite_down: NEAR_DOWN,
+        postgres_up: &[include_str!("../schema/5_near_postgres.sql")],
+        postgres_down: NEAR_DOWN,
     },
 ];
 

@@ -3,6 +3,7 @@
 //! file; SQLite's lock orders their writers.
 
 mod claim;
+mod near;
 mod read;
 mod rows;
 mod settle;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use tidings_document::Sketch;
 
 use crate::engine::{Answer, Engine, Statement};
 use crate::error::{Result, StoreError};
@@ -23,6 +25,7 @@ use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
+use crate::near::Alike;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
 use crate::store::{Clock, StoreOptions};
@@ -234,6 +237,13 @@ impl Engine for SqliteEngine {
             .write(Durability::Full, move |connection| {
                 submit::requeue(connection, &ids, clock.system_now())
             })
+            .await
+    }
+
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+        let sketch = sketch.clone();
+        self.readers
+            .read(move |connection| near::nearest(connection, &sketch))
             .await
     }
 

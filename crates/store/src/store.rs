@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tidings_document::Sketch;
 use tracing::debug;
 
 use crate::engine::{Answer, Engine, Row, Statement, Value};
@@ -15,6 +16,7 @@ use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Completion, Submission, Ticket, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
+use crate::near::Alike;
 use crate::postgres::PostgresEngine;
 use crate::settle::settle;
 use crate::sqlite::SqliteEngine;
@@ -223,6 +225,12 @@ impl Store {
                 .await?;
         }
         Ok(requeued)
+    }
+
+    /// The document most like a text, if one is alike.
+    pub async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+        self.retried("nearest", || self.engine.nearest(sketch))
+            .await
     }
 
     /// What should be done now and then: sums up counters, forgets old events.

@@ -1,7 +1,7 @@
 //! Texts that came with their URL from a service (books, abstracts, bodies):
 //! the document is made of them, and no page is asked for. CPU only.
 
-use tidings_extract::{Article, Method, Options, Page, Quality, content_hash};
+use tidings_extract::{Article, Method, Options, Page, Quality, content_hash, sketch};
 use tidings_store::Outcome;
 use tidings_url::ProxyHosts;
 
@@ -56,6 +56,7 @@ impl Given {
             article.excerpt = excerpt(&article.text);
             article.word_count = article.text.split_whitespace().count();
             article.content_hash = content_hash(&article.text);
+            article.sketch = sketch(&article.text);
         }
         // The service says that this is all of it, or all that it shows.
         article.quality = match said.is_abstract() {
@@ -76,8 +77,9 @@ impl Given {
             now: job.now,
         };
         let own = target(claim.url.clone(), &source.settings.rules(), proxies);
+        let sketch = article.sketch.take();
         let document = make::document(article, fetch, own.key.to_string());
-        let Some(document) = make::row(&document, own.key) else {
+        let Some(document) = make::row(&document, own.key, sketch) else {
             return verdict::ours("the document can't be written down");
         };
         Outcome::Fetched {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use tidings_document::{
-    ContentQuality, Document, Extraction, FeedFacts, HttpFacts, License, RobotsFlags,
+    ContentQuality, Document, Extraction, FeedFacts, HttpFacts, License, RobotsFlags, Sketch,
 };
 use tidings_extract::{Article, FeedEntry, Quality, Sourced, When};
 use tidings_store::{Claim, NewDocument, StoredDocument};
@@ -177,12 +177,17 @@ fn quality(quality: Quality) -> ContentQuality {
 
 /// The row of a document; `None` when it can't be written down as JSON, which
 /// strings, numbers and lists always can.
-pub(super) fn row(document: &Document, key: tidings_url::UrlKey) -> Option<NewDocument> {
+pub(super) fn row(
+    document: &Document,
+    key: tidings_url::UrlKey,
+    sketch: Option<Sketch>,
+) -> Option<NewDocument> {
     Some(NewDocument {
         key,
         source_id: document.source_id,
         title: document.title.clone(),
         content_hash: document.content_hash.as_deref().and_then(bytes),
+        sketch,
         body: serde_json::to_string(document).ok()?,
     })
 }
@@ -203,6 +208,7 @@ pub fn document_of(stored: &StoredDocument) -> serde_json::Result<Document> {
         id: stored.id.to_string(),
         revision: i64::from(stored.revision),
         duplicate_of: stored.duplicate_of.map(|key| key.to_string()),
+        cluster: Some(stored.cluster.to_string()),
         ..document
     })
 }

@@ -80,7 +80,7 @@ impl Reading {
     }
 
     /// The end of a page that was read.
-    fn finish(self, article: Article, said: &Said, raw_html: Option<String>) -> Outcome {
+    fn finish(self, mut article: Article, said: &Said, raw_html: Option<String>) -> Outcome {
         let Self {
             job,
             source,
@@ -104,8 +104,9 @@ impl Reading {
             now: job.now,
         };
         let arrived = target(response.url.clone(), &source.settings.rules(), &proxies);
+        let sketch = article.sketch.take();
         let document = make::document(article, fetch, arrived.key.to_string());
-        let Some(document) = make::row(&document, arrived.key) else {
+        let Some(document) = make::row(&document, arrived.key, sketch) else {
             return verdict::ours("the document can't be written down");
         };
         let document = Some(Box::new(document));
@@ -174,7 +175,7 @@ fn better_of_feed(
     article.word_count = from_feed.word_count;
     article.quality = from_feed.quality;
     article.content_hash = from_feed.content_hash;
-    article.signature = from_feed.signature;
+    article.sketch = from_feed.sketch;
     article.links = from_feed.links;
     article.method = Method::Feed;
     article

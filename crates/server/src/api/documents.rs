@@ -1,7 +1,7 @@
 //! Documents: lists, changes, search, and one of them.
 
 use serde_json::{Value as Json, json};
-use tidings_engine::document_of;
+use tidings_engine::{also_told_by, document_of};
 use tidings_sinks::{Hit, SearchError, SearchQuery, SearchResults};
 use tidings_store::{ChangeCursor, FrontierId, HostId, StoredDocument, UrlId};
 use tidings_url::{FetchUrl, ProxyHosts};
@@ -120,5 +120,7 @@ pub(crate) async fn searched(app: &Arc<App>, query: SearchQuery) -> Result<Searc
 pub(crate) async fn one(call: Call) -> Answer {
     let stored = call.app.store.document(call.frontier_id()?).await?;
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
-    json(&shown(&stored)?)
+    let mut shown = shown(&stored)?;
+    shown["also_told_by"] = json!(also_told_by(&call.app.store, &stored).await?);
+    json(&shown)
 }

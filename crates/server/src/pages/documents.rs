@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use tidings_document::Document;
-use tidings_engine::document_of;
+use tidings_engine::{Telling, also_told_by, document_of};
 use tidings_sinks::{Hit, SearchQuery, Snippet};
 
 use super::{outside, page, with_params, words};
@@ -108,6 +108,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
     let document = document_of(&stored).map_err(Problem::internal)?;
     let waiting = call.app.store.explain(id).await?.deliveries;
+    let others = also_told_by(&call.app.store, &stored).await?;
     let content = html! {
         p.crumbs { a href="/documents" { "Documents" } " / " (document.source_name) }
         h1 { (document.title) }
@@ -120,13 +121,13 @@ pub(crate) async fn one(call: Call) -> Answer {
                 @if document.body_text.is_empty() { p { (document.excerpt) } }
                 @for part in document.body_text.split("\n\n") { p { (part) } }
             }
-            section.card { (facts(&document, &waiting)) }
+            section.card { (facts(&document, &others, &waiting)) }
         }
     };
     page(&call, "/documents", &document.title, &content)
 }
 
-fn facts(document: &Document, waiting: &[Json]) -> Markup {
+fn facts(document: &Document, others: &[Telling], waiting: &[Json]) -> Markup {
     let time = |at: Option<jiff::Timestamp>| {
         html! { @match at { Some(at) => time datetime=(at) title=(at) { (at.strftime("%Y-%m-%d %H:%M UTC")) }, None => "–" } }
     };
@@ -139,8 +140,11 @@ fn facts(document: &Document, waiting: &[Json]) -> Markup {
             @if !document.tags.is_empty() { dt { "Tags" } dd { @for tag in &document.tags { span.badge { (tag) } " " } } }
             dt { "Text" } dd { (words::number(document.word_count as i64)) " words, " (document.content_quality) ", " (document.language.as_deref().unwrap_or("unknown language")) ", licence " (document.license) }
             dt { "Found by" } dd { (document.origin) ", extracted by " (document.extraction.method) " (" (format!("{:.0} %", document.extraction.confidence * 100.0)) ")" }
+            @if !others.is_empty() {
+                dt { "Also told by" }
+                dd { @for other in others { a href={ "/documents/" (other.frontier_id) } { (other.source_name) ": " (other.title) } br; } }
+            }
             @if let Some(first) = &document.duplicate_of { dt { "Same text as" } dd { code { (first) } } }
-            @if let Some(cluster) = &document.cluster { dt { "Nearly the same as" } dd { "others of cluster " code { (cluster) } } }
             dt { "Deliveries" } dd {
                 @if waiting.is_empty() { "no sink waits for it" }
                 @for (n, order) in waiting.iter().enumerate() {

@@ -475,6 +475,29 @@ async fn hosts_are_slowed_blocked_and_opened() {
 }
 
 #[tokio::test]
+async fn a_document_says_who_else_tells_its_story() {
+    let served = Served::start().await;
+    let title = "How the harbour council came to vote for a new pier after a long night";
+    let id = served.fetched("https://a.example/1", title).await;
+    let copy = format!("{title} of talks");
+    let copy_id = served.fetched("https://b.example/2", &copy).await;
+    let other_id = served.fetched("https://c.example/3", "Bees").await;
+    let one = served.get(&format!("/api/v1/documents/{id}")).await.good();
+    assert_eq!(one["cluster"], json!(id));
+    let others = one["also_told_by"].as_array().unwrap();
+    assert_eq!(others.len(), 1, "{one}");
+    assert_eq!(others[0]["frontier_id"], json!(copy_id));
+    assert_eq!(others[0]["url"], "https://b.example/2");
+    let page = served.get(&format!("/documents/{copy_id}")).await;
+    let link = format!("href=\"/documents/{id}\"");
+    for expected in ["Also told by", &link] {
+        assert!(page.text.contains(expected), "{expected}: {}", page.text);
+    }
+    let page = served.get(&format!("/documents/{other_id}")).await;
+    assert!(!page.text.contains("Also told by"), "{}", page.text);
+}
+
+#[tokio::test]
 async fn documents_are_listed_followed_and_read() {
     let served = Served::start().await;
     let id = served.fetched("https://a.example/1", "First").await;

@@ -190,6 +190,7 @@ pub(crate) fn fetched(url: &str, title: &str) -> Outcome {
             source_id: 0,
             title: title.to_owned(),
             content_hash: None,
+            sketch: tidings_extract::sketch(&document.body_text),
             body: serde_json::to_string(&document).unwrap(),
         })),
         again_in: None,

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::near;
 use super::pool::Connection;
 use crate::documents::PreparedDocument;
 use crate::error::Result;
@@ -17,12 +18,12 @@ const TWINS: &str = "SELECT DISTINCT ON (content_hash) content_hash, url_id || k
     FROM documents WHERE content_hash = ANY($1::BYTEA[]) AND content_hash IS NOT NULL
     ORDER BY content_hash, fetched_at";
 
-const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, body, fetched_at, change_id)
-    SELECT n.*, $10, pg_current_xact_id()::text::BIGINT
-    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BYTEA[], $4::INTEGER[], $5::BIGINT[], $6::TEXT[], $7::BYTEA[], $8::BYTEA[], $9::TEXT[]) AS n
+const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, body, fetched_at, change_id)
+    SELECT n.*, $11, pg_current_xact_id()::text::BIGINT
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BYTEA[], $4::INTEGER[], $5::BIGINT[], $6::TEXT[], $7::BYTEA[], $8::BYTEA[], $9::BYTEA[], $10::TEXT[]) AS n
     ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
         title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
-        fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id";
+        cluster = excluded.cluster, fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id";
 
 const ORDER: &str = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
     SELECT s.name, n.host_id, n.url_id, n.revision, 0, $5, $5
@@ -61,10 +62,15 @@ async fn write_once(
         return Ok(());
     }
     let copies = copies(connection, &changed).await?;
+    let clusters = clusters(connection, &changed).await?;
     // Rows are locked in one order by everyone.
     let mut rows: Vec<_> = changed.into_iter().zip(copies).collect();
     rows.sort_unstable_by_key(|((id, ..), _)| *id);
     let (changed, copies): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let clusters: Vec<Option<&[u8]>> = changed
+        .iter()
+        .map(|(id, ..)| clusters.get(id).map(|cluster| &cluster[..]))
+        .collect();
     let hosts: Vec<i64> = changed.iter().map(|(id, ..)| id.host.0).collect();
     let urls: Vec<&[u8]> = changed.iter().map(|(id, ..)| &id.url.0[..]).collect();
     let revisions: Vec<i32> = changed.iter().map(|(.., revision)| *revision).collect();
@@ -94,8 +100,8 @@ async fn write_once(
         .execute(
             WRITE,
             &[
-                &hosts, &urls, &tails, &revisions, &sources, &titles, &hashes, &copies, &bodies,
-                &now,
+                &hosts, &urls, &tails, &revisions, &sources, &titles, &hashes, &copies, &clusters,
+                &bodies, &now,
             ],
         )
         .await?;
@@ -151,4 +157,23 @@ async fn copies(
         }));
     }
     Ok(copies)
+}
+
+/// The clusters that documents join, as they are kept.
+async fn clusters(
+    connection: &mut Connection<'_>,
+    documents: &[(FrontierId, &PreparedDocument, i32)],
+) -> Result<HashMap<FrontierId, [u8; 24]>> {
+    let revised = documents.iter().filter(|(.., revision)| *revision > 1);
+    let revised: Vec<FrontierId> = revised.map(|(id, ..)| *id).collect();
+    near::forget(connection, &revised).await?;
+    let comparable: Vec<_> = documents
+        .iter()
+        .filter_map(|(id, document, _)| Some((*id, document.sketch.as_ref()?)))
+        .collect();
+    let joined = near::place(connection, &comparable).await?;
+    let clusters = comparable.iter().zip(joined);
+    Ok(clusters
+        .filter_map(|((id, _), cluster)| Some((*id, cluster?.to_bytes())))
+        .collect())
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
+use super::near;
 use super::rows::{add_event, dequeue, enqueue, head_of, write_moves};
 use super::submit::ensure_host;
 use crate::documents::PreparedDocument;
@@ -218,6 +219,12 @@ fn write_document(
     {
         return Ok(());
     }
+    if before.is_some() {
+        near::forget(connection, id)?;
+    }
+    let sketch = document.sketch.as_ref();
+    let cluster = sketch.map(|sketch| near::place(connection, id, sketch));
+    let cluster = cluster.transpose()?.flatten().map(FrontierId::to_bytes);
     let revision = before.map_or(1, |(revision, _)| revision + 1);
     let duplicate_of: Option<Vec<u8>> = connection
         .prepare_cached(
@@ -231,14 +238,14 @@ fn write_document(
         .optional()?;
     connection
         .prepare_cached(
-            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, fetched_at, body, change_id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (SELECT coalesce(max(change_id), 0) + 1 FROM documents))
+            "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, fetched_at, body, change_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT coalesce(max(change_id), 0) + 1 FROM documents))
              ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
                 title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
-                fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id",
+                cluster = excluded.cluster, fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id",
         )?
         .execute(params![
-            host, url, document.key_tail, revision, document.source_id, document.title, document.content_hash, duplicate_of, now, document.body,
+            host, url, document.key_tail, revision, document.source_id, document.title, document.content_hash, duplicate_of, cluster, now, document.body,
         ])?;
     connection
         .prepare_cached(

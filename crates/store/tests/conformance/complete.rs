@@ -28,6 +28,7 @@ fn document(url: &str, text: &str) -> Box<NewDocument> {
         source_id: 3,
         title: format!("On {text}"),
         content_hash: Some(text.as_bytes().to_vec()),
+        sketch: None,
         body: format!("{{\"text\":\"{text}\"}}"),
     })
 }

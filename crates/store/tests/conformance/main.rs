@@ -27,6 +27,7 @@ macro_rules! on_both_engines {
 mod bulk;
 mod claim;
 mod complete;
+mod near;
 mod outbox;
 mod registry;
 mod schema;

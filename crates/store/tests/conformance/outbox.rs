@@ -25,6 +25,7 @@ fn with_document(url: &str, text: &str) -> Outcome {
             source_id: 0,
             title: text.to_owned(),
             content_hash: Some(hash),
+            sketch: None,
             body: format!("{{\"title\":\"{text}\"}}"),
         })),
         again_in: None,

@@ -2,8 +2,9 @@
 
 use anyhow::Context as _;
 use clap::Args;
+use serde::Serialize;
 use tidings_document::Document;
-use tidings_engine::{KeptPages, document_of};
+use tidings_engine::{KeptPages, Telling, also_told_by, document_of};
 use tidings_store::{FrontierId, Store, StoredDocument};
 
 use super::frontier::target;
@@ -23,6 +24,14 @@ pub(crate) struct DocArgs {
     /// The page as it came; kept only with `fetch.keep_html = true`
     #[arg(long)]
     html: bool,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    document: Document,
+    /// Others that tell the same story in nearly the same words.
+    also_told_by: Vec<Telling>,
 }
 
 pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Failure> {
@@ -45,9 +54,16 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
                 .with_context(|| format!("the page {name} can't be read"))?;
             return Ok(output::bytes(&page)?);
         }
+        let also_told_by = also_told_by(&store, &stored)
+            .await
+            .map_err(anyhow::Error::new)?;
+        let shown = Shown {
+            document,
+            also_told_by,
+        };
         match json {
-            true => output::json(&document)?,
-            false => print(&document)?,
+            true => output::json(&shown)?,
+            false => print(&shown)?,
         }
         Ok(())
     })
@@ -64,7 +80,8 @@ async fn find(store: &Store, id: FrontierId) -> anyhow::Result<Option<StoredDocu
     }
 }
 
-fn print(document: &Document) -> anyhow::Result<()> {
+fn print(shown: &Shown) -> anyhow::Result<()> {
+    let document = &shown.document;
     let date = |at: jiff::Timestamp| at.to_string();
     let quality = format!(
         "{} ({} words, found by {}, confidence {:.2})",
@@ -91,8 +108,13 @@ fn print(document: &Document) -> anyhow::Result<()> {
         ("same as", document.duplicate_of.clone()),
         ("id", Some(document.id.clone())),
     ];
+    let others = shown.also_told_by.iter().map(|other| {
+        let name = format!("{} ({})", other.url, other.source_name);
+        ("also told by", Some(name))
+    });
     let rows: Vec<[String; 2]> = known
         .into_iter()
+        .chain(others)
         .filter_map(|(name, value)| Some([name.to_owned(), value.filter(|v| !v.is_empty())?]))
         .collect();
     output::columns(&rows)?;

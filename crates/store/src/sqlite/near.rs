@@ -1,0 +1,105 @@
+//! Sketches and their keys: a few probes for each document. One writer means that
+//! every document sees all that were written before it.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use tidings_document::Sketch;
+
+use crate::ids::{FrontierId, HostId, UrlId};
+use crate::near::{Alike, joined, keys_with_room, likeliest, most_alike, stored_key};
+
+/// The document most like a text.
+pub(super) fn nearest(connection: &Connection, sketch: &Sketch) -> rusqlite::Result<Option<Alike>> {
+    compare(connection, sketch, &under_keys(connection, sketch)?)
+}
+
+/// Keeps the sketch of a document; the cluster that it joins.
+pub(super) fn place(
+    connection: &Connection,
+    id: FrontierId,
+    sketch: &Sketch,
+) -> rusqlite::Result<Option<FrontierId>> {
+    let under = under_keys(connection, sketch)?;
+    let alike = compare(connection, sketch, &under)?;
+    let mut insert = connection.prepare_cached(
+        "INSERT OR IGNORE INTO sketch_keys (sketch_key, host_id, url_id) VALUES (?1, ?2, ?3)",
+    )?;
+    for key in keys_with_room(sketch, under.iter().map(Vec::len)) {
+        insert.execute(params![key, id.host.0, id.url.0])?;
+    }
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO sketches (host_id, url_id, sketch) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![id.host.0, id.url.0, sketch.to_bytes()])?;
+    Ok(joined(id, alike))
+}
+
+/// Forgets the sketch of a document that has another text now.
+pub(super) fn forget(connection: &Connection, id: FrontierId) -> rusqlite::Result<()> {
+    let bytes: Option<Vec<u8>> = connection
+        .prepare_cached("DELETE FROM sketches WHERE host_id = ?1 AND url_id = ?2 RETURNING sketch")?
+        .query_row(params![id.host.0, id.url.0], |row| row.get(0))
+        .optional()?;
+    let Some(sketch) = bytes.as_deref().and_then(Sketch::from_bytes) else {
+        return Ok(());
+    };
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM sketch_keys WHERE sketch_key = ?1 AND host_id = ?2 AND url_id = ?3",
+    )?;
+    for key in sketch.keys() {
+        delete.execute(params![stored_key(*key), id.host.0, id.url.0])?;
+    }
+    Ok(())
+}
+
+/// The documents under each key that is sought.
+fn under_keys(connection: &Connection, sketch: &Sketch) -> rusqlite::Result<Vec<Vec<FrontierId>>> {
+    let mut select = connection
+        .prepare_cached("SELECT host_id, url_id FROM sketch_keys WHERE sketch_key = ?1")?;
+    let mut under = |key: &u64| select.query_map([stored_key(*key)], id)?.collect();
+    sketch.sought().iter().map(&mut under).collect()
+}
+
+fn id(row: &Row<'_>) -> rusqlite::Result<FrontierId> {
+    Ok(FrontierId {
+        host: HostId(row.get(0)?),
+        url: UrlId(row.get(1)?),
+    })
+}
+
+/// The most alike of the documents under the keys.
+fn compare(
+    connection: &Connection,
+    sketch: &Sketch,
+    under: &[Vec<FrontierId>],
+) -> rusqlite::Result<Option<Alike>> {
+    let mut select = connection
+        .prepare_cached("SELECT sketch FROM sketches WHERE host_id = ?1 AND url_id = ?2")?;
+    let mut candidates = Vec::new();
+    for id in likeliest(under.iter().map(Vec::as_slice)) {
+        let bytes: Option<Vec<u8>> = select
+            .query_row(params![id.host.0, id.url.0], |row| row.get(0))
+            .optional()?;
+        if let Some(sketch) = bytes.as_deref().and_then(Sketch::from_bytes) {
+            candidates.push((id, sketch));
+        }
+    }
+    let candidates = candidates.iter().map(|(id, sketch)| (*id, sketch));
+    let Some((id, similarity)) = most_alike(sketch, candidates) else {
+        return Ok(None);
+    };
+    // The cluster stands behind the body: it is read only of the one that wins.
+    let cluster: Option<Option<Vec<u8>>> = connection
+        .prepare_cached("SELECT cluster FROM documents WHERE host_id = ?1 AND url_id = ?2")?
+        .query_row(params![id.host.0, id.url.0], |row| row.get(0))
+        .optional()?;
+    let cluster = cluster
+        .flatten()
+        .as_deref()
+        .and_then(FrontierId::from_bytes);
+    Ok(Some(Alike {
+        id,
+        cluster: cluster.unwrap_or(id),
+        similarity,
+    }))
+}
