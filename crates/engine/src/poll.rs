@@ -6,6 +6,7 @@ mod adapter;
 mod collect;
 mod fire;
 mod items;
+mod listing;
 mod one;
 mod price;
 mod search;

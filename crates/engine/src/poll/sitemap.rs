@@ -127,7 +127,7 @@ pub(super) async fn follow_index(
                     ..Memory::default()
                 };
                 store
-                    .add_child_feed(own.source_id, url.as_str(), &memory.to_json())
+                    .add_child_feed(own.source_id, "sitemap", url.as_str(), &memory.to_json())
                     .await?;
                 due += 1;
             }
