@@ -27,8 +27,8 @@ pub use lists::{
 };
 pub use outside::Outside;
 pub use poll::{
-    CollectError, CollectOptions, Collected, CollectedSource, Fired, PollEnded, PollOptions,
-    PollOutcome, Poller, SeenItem, environment,
+    CheckedSource, CollectError, CollectOptions, Collected, CollectedSource, Fired, PollEnded,
+    PollOptions, PollOutcome, Poller, SeenItem, environment,
 };
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use seeds::{Seeded, seed};

@@ -9,7 +9,7 @@ use tidings_feed::opml;
 use tidings_store::{NewSource, Source, Store};
 use tidings_url::FetchUrl;
 
-use crate::registry::{RegistryError, SourceDraft};
+use crate::registry::{RegistryError, SourceDraft, roots};
 use crate::settings::SourceSettings;
 
 /// How a list is written.
@@ -212,22 +212,7 @@ pub async fn import_list(
             continue;
         }
         draft.name = free_name(&draft.name, &mut names);
-        let sitemap = draft
-            .settings
-            .sitemap_url
-            .as_ref()
-            .map(|url| url.as_str().to_owned());
-        let service = draft
-            .settings
-            .adapter()
-            .map(tidings_adapters::SourceAdapter::kind);
-        let service = service.map(|kind| (kind, Some(draft.url.as_str().to_owned())));
-        let feeds = [("feed", feed), ("sitemap", sitemap)];
-        let feeds = feeds
-            .into_iter()
-            .chain(service)
-            .filter_map(|(kind, url)| Some((kind, url?)))
-            .collect();
+        let feeds = roots(&draft.settings, &draft.url);
         batch.push((draft.row()?, feeds));
         report.added += 1;
         if batch.len() == BATCH && !dry_run {

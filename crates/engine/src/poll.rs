@@ -3,9 +3,12 @@
 //! store; none of them holds anything that another could need.
 
 mod adapter;
+mod automatic;
+mod check;
 mod collect;
 mod fire;
 mod items;
+mod listing;
 mod one;
 mod price;
 mod search;
@@ -24,6 +27,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 pub use adapter::environment;
+pub use check::CheckedSource;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
 pub use fire::{Fired, SeenItem};
 
@@ -42,6 +46,8 @@ pub struct PollOptions {
     /// Requests a day for all adaptive feeds together; as many as a poll of each
     /// every quarter of an hour would make when nothing is said.
     pub requests_per_day: Option<f64>,
+    /// Between two runs over all sources, if they come by themselves.
+    pub collect_every: Option<Duration>,
     /// Where the keys of adapters are, by name.
     pub secrets: fn(&str) -> Option<String>,
 }
@@ -53,6 +59,7 @@ impl Default for PollOptions {
             lease: Duration::from_secs(300),
             every: Duration::from_secs(30),
             requests_per_day: None,
+            collect_every: None,
             secrets: environment,
         }
     }
@@ -108,6 +115,7 @@ pub struct Poller {
     price: SharedPrice,
     is_stopping: AtomicBool,
     stop: Notify,
+    stop_collecting: Notify,
 }
 
 impl Poller {
@@ -118,6 +126,7 @@ impl Poller {
             options,
             is_stopping: AtomicBool::new(false),
             stop: Notify::new(),
+            stop_collecting: Notify::new(),
         }
     }
 
@@ -166,12 +175,14 @@ impl Poller {
                 let _ = tokio::time::timeout(pause, self.stop.notified()).await;
             }
         };
+        let polling = async { tokio::join!(polling, self.collect_now_and_then()) };
         let mut polling = std::pin::pin!(polling);
         tokio::select! {
-            () = &mut polling => {}
+            ((), ()) = &mut polling => {}
             () = stop => {
                 self.is_stopping.store(true, Ordering::SeqCst);
                 self.stop.notify_one();
+                self.stop_collecting.notify_one();
                 polling.await;
             }
         }

@@ -5,10 +5,12 @@ use thiserror::Error;
 use tidings_store::{Feed, NewSource, Source, Store, StoreError};
 use tidings_url::FetchUrl;
 
-use crate::settings::{SettingsError, SourceSettings};
+use crate::settings::{IngestionMode, SettingsError, SourceSettings};
 
 /// The kind of a feed that is yet to be found: its address is the site's.
 pub(crate) const SITE: &str = "site";
+/// The kind of a page that lists stories: what the spider visits.
+pub(crate) const LISTING: &str = "listing";
 
 /// Why a source was not taken.
 #[derive(Debug, Error)]
@@ -43,40 +45,52 @@ impl SourceDraft {
     }
 }
 
-/// Adds a source with its feed and its sitemap, which are due at once.
+/// What is polled for a source from the start: kinds and addresses. A source
+/// that says neither where its feed is nor how it is followed is searched first.
+pub(crate) fn roots(settings: &SourceSettings, url: &FetchUrl) -> Vec<(&'static str, String)> {
+    let home = url.as_str().to_owned();
+    if let Some(adapter) = settings.adapter() {
+        return vec![(adapter.kind(), home)];
+    }
+    let mode = settings.ingestion_mode;
+    let mut roots = Vec::new();
+    if mode != Some(IngestionMode::Spider) {
+        let known = [
+            ("feed", &settings.feed_url),
+            ("sitemap", &settings.sitemap_url),
+        ];
+        for (kind, url) in known {
+            roots.extend(url.iter().map(|url| (kind, url.as_str().to_owned())));
+        }
+        if roots.is_empty() {
+            roots.push((SITE, home.clone()));
+        }
+    }
+    if matches!(mode, Some(IngestionMode::Spider | IngestionMode::Both)) {
+        roots.push((LISTING, home));
+    }
+    roots
+}
+
+/// Adds a source with what is polled for it, which is due at once; the first of
+/// its feeds, if one is known.
 pub async fn add_source(
     store: &Store,
     draft: &SourceDraft,
 ) -> Result<(Source, Option<Feed>), RegistryError> {
     let source = store.add_source(&draft.row()?).await?;
-    if let Some(adapter) = draft.settings.adapter() {
-        let (kind, url) = (adapter.kind(), draft.url.as_str());
-        let feed = store.add_feed(source.source_id, kind, url).await?;
-        return Ok((source, Some(feed)));
+    let mut first = None;
+    for (kind, url) in roots(&draft.settings, &draft.url) {
+        let feed = store.add_feed(source.source_id, kind, &url).await?;
+        if !matches!(kind, SITE | LISTING | "sitemap") {
+            first = first.or(Some(feed));
+        }
     }
-    let feed = match &draft.settings.feed_url {
-        Some(url) => Some(
-            store
-                .add_feed(source.source_id, "feed", url.as_str())
-                .await?,
-        ),
-        None => None,
-    };
-    if let Some(url) = &draft.settings.sitemap_url {
-        store
-            .add_feed(source.source_id, "sitemap", url.as_str())
-            .await?;
-    } else if feed.is_none() {
-        // The poller looks for its feed.
-        store
-            .add_feed(source.source_id, SITE, draft.url.as_str())
-            .await?;
-    }
-    Ok((source, feed))
+    Ok((source, first))
 }
 
-/// Changes a source. Its feed follows at the next poll, which is now when the
-/// address is another.
+/// Changes a source. What is polled for it follows at the next poll, which is
+/// now when the address is another; what is not wanted any more goes then.
 pub async fn change_source(
     store: &Store,
     source: &Source,
@@ -84,26 +98,20 @@ pub async fn change_source(
 ) -> Result<(), RegistryError> {
     store.update_source(source.source_id, &draft.row()?).await?;
     let feeds = store.feeds_of_source(source.source_id).await?;
-    if let Some(adapter) = draft.settings.adapter() {
-        let (kind, url) = (adapter.kind(), draft.url.as_str());
-        match feeds.iter().find(|feed| feed.kind == kind) {
-            Some(feed) => store.wake_feed(feed.feed_id, store.now().await?).await?,
-            None => drop(store.add_feed(source.source_id, kind, url).await?),
-        }
-        return Ok(());
-    }
-    let Some(url) = &draft.settings.feed_url else {
-        return Ok(());
-    };
     let now = store.now().await?;
-    match feeds.iter().find(|feed| feed.kind == "feed") {
-        Some(feed) if feed.url != url.as_str() => store.wake_feed(feed.feed_id, now).await?,
-        Some(_) => {}
-        None => drop(
-            store
-                .add_feed(source.source_id, "feed", url.as_str())
-                .await?,
-        ),
+    let is_service = draft.settings.adapter().is_some();
+    for (kind, url) in roots(&draft.settings, &draft.url) {
+        let known = feeds.iter().find(|feed| feed.kind == kind);
+        match known {
+            // A source without a feed is read by its pages already.
+            None if kind == SITE && !feeds.is_empty() => {}
+            None => drop(store.add_feed(source.source_id, kind, &url).await?),
+            // Of listings and sitemaps there are many, and the first is followed.
+            Some(feed) if is_service || (kind == "feed" && feed.url != url) => {
+                store.wake_feed(feed.feed_id, now).await?;
+            }
+            Some(_) => {}
+        }
     }
     Ok(())
 }

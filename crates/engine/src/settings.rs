@@ -9,20 +9,29 @@ use thiserror::Error;
 use tidings_adapters::{SourceAdapter, adapter, adapters};
 use tidings_document::License;
 use tidings_polling::Policy;
+use tidings_spider::ArticlePatterns;
 use tidings_store::{Origin, Source, Target};
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
+use crate::registry::{LISTING, SITE};
 use crate::selectors::SelectorSettings;
 use crate::way::Manners;
 
 /// Requests a second that a source may allow.
 const RATES: std::ops::RangeInclusive<f64> = 0.001..=100.0;
 
+/// The most clicks from a home page.
+const DEEPEST: u16 = 10;
+
 /// The kind of sources that have feeds, sitemaps or neither.
 const FEED: &str = "feed";
 
 fn is_feed(kind: &str) -> bool {
     kind == FEED
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A setting that can't be.
@@ -76,8 +85,19 @@ pub struct SourceSettings {
     pub feed_url: Option<FetchUrl>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sitemap_url: Option<FetchUrl>,
+    /// By its feed when one is known, else by its pages, when nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ingestion_mode: Option<IngestionMode>,
+    /// What addresses of articles look like, as regular expressions; they decide alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub article_url_patterns: Vec<String>,
+    /// Clicks from the home page to the last page that lists articles.
+    pub max_depth: u16,
+    /// Pages that list articles are visited so often a day, all together.
+    pub pages_per_day: u32,
+    /// Articles of other sites that the home page may add a day.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub external_per_day: u32,
     pub poll_policy: PollPolicy,
     pub feed_poll_interval_minutes: u32,
     /// The feed is fetched whatever robots.txt says; pages never are.
@@ -137,6 +157,10 @@ impl Default for SourceSettings {
             feed_url: None,
             sitemap_url: None,
             ingestion_mode: None,
+            article_url_patterns: Vec::new(),
+            max_depth: 2,
+            pages_per_day: 500,
+            external_per_day: 0,
             poll_policy: PollPolicy::default(),
             feed_poll_interval_minutes: 15,
             feed_ignores_robots: false,
@@ -203,6 +227,19 @@ impl SourceSettings {
                 "recrawl is from {min_hours} to {max_hours} hours, and may be from 0.01 to 8760, the lower first"
             )));
         }
+        if settings.max_depth > DEEPEST {
+            let depth = settings.max_depth;
+            return Err(wrong(format!(
+                "max_depth is {depth}, and may be from 0 to {DEEPEST}"
+            )));
+        }
+        if settings.pages_per_day == 0 {
+            return Err(wrong(
+                "pages_per_day is 0, and must be at least 1".to_owned(),
+            ));
+        }
+        ArticlePatterns::parse(&settings.article_url_patterns)
+            .map_err(|error| wrong(format!("article_url_patterns: {error}")))?;
         settings.selectors.parsed().map_err(wrong)?;
         Ok(settings)
     }
@@ -230,6 +267,29 @@ impl SourceSettings {
     pub fn to_json(&self) -> Json {
         // Strings, numbers and lists only: there is nothing that could fail.
         serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// How its articles are found.
+    pub fn mode(&self) -> IngestionMode {
+        let has_feed = self.feed_url.is_some() || self.sitemap_url.is_some();
+        self.ingestion_mode.unwrap_or(match has_feed {
+            true => IngestionMode::Feed,
+            false => IngestionMode::Spider,
+        })
+    }
+
+    /// Whether a feed of this kind belongs to it.
+    pub(crate) fn wants(&self, kind: &str) -> bool {
+        match kind {
+            LISTING => self.mode() != IngestionMode::Feed,
+            FEED | "sitemap" | SITE => self.ingestion_mode != Some(IngestionMode::Spider),
+            _ => true,
+        }
+    }
+
+    pub(crate) fn patterns(&self) -> ArticlePatterns {
+        // They were parsed when the settings were.
+        ArticlePatterns::parse(&self.article_url_patterns).unwrap_or_default()
     }
 
     pub(crate) fn interval(&self) -> Policy {
@@ -334,6 +394,12 @@ mod tests {
                 "from 1 to 10080",
             ),
             (json!({ "sitemap_interval_hours": 0 }), "at least 1"),
+            (json!({ "max_depth": 11 }), "from 0 to 10"),
+            (json!({ "pages_per_day": 0 }), "at least 1"),
+            (
+                json!({ "article_url_patterns": ["/("] }),
+                "article_url_patterns: \"/(\" is not a pattern: unclosed group",
+            ),
             (json!({ "rate_limit": 0 }), "from 0.001 to 100"),
             (
                 json!({ "recrawl": { "min_hours": 5, "max_hours": 1 } }),

@@ -141,16 +141,17 @@ async fn a_site_with_nothing_says_so_and_is_searched_again_in_a_week() {
     let desk = Desk::start().await;
     desk.says("/", "text/html", PAGE);
     let source = desk.add(None).await;
+    // Nothing to follow, so its page is read; and there is nothing on it.
     let polls = desk.poll().await;
-    assert_eq!(outcomes(&polls), [(PollOutcome::Failed, 0)]);
-    assert_eq!(polls[0].next_poll_in, HOUR * 24 * 7);
-    let feed = &desk.feeds(&source).await[0];
-    assert!(
-        feed.last_error
-            .as_ref()
-            .unwrap()
-            .contains("no feed and no sitemap")
+    assert_eq!(
+        outcomes(&polls),
+        [(PollOutcome::Found, 0), (PollOutcome::Failed, 0)]
     );
+    assert_eq!(polls[1].next_poll_in, HOUR * 24 * 7);
+    let feed = &desk.feeds(&source).await[0];
+    let error = feed.last_error.as_ref().unwrap();
+    assert!(error.contains("links to no articles"), "{error}");
+    assert!(error.contains("no feed and no sitemap"), "{error}");
     desk.table.pass(HOUR * 24 * 6);
     assert!(desk.poll().await.is_empty());
     desk.says("/feed", "application/rss+xml", FEED);

@@ -471,3 +471,28 @@ async fn killed_pullers_lose_nothing() {
         .await
         .expect("every story is found");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_asked_without_consequences() {
+    let fake = FakeApi::newsapi().await.unwrap();
+    fake.require_key(KEY);
+    let rig = Rig::start(&[&fake]).await;
+    rig.add("api", "newsapi", &fake, json!({ "q": "harbour" }))
+        .await;
+    fake.publish_many(5, now() - 600, 10);
+    let checked = rig.poller().check_source("api").await.unwrap();
+    assert_eq!((checked.error, checked.items_new), (None, 5));
+    assert!(checked.service.is_some());
+    assert_eq!(rig.urls().await, 0);
+    let options = PollOptions {
+        secrets: |_| Some("another-key".to_owned()),
+        ..PollOptions::default()
+    };
+    let stranger = Poller::new(rig.outside(&rig.store), options);
+    let refused = stranger.check_source("api").await.unwrap();
+    let error = refused.error.unwrap();
+    assert!(
+        refused.items.is_empty() && !error.contains("another-key"),
+        "{error}"
+    );
+}

@@ -172,7 +172,7 @@ fn to_learn(prints: &[Option<u32>], content: &Content, known: &[bool]) -> Vec<u3
         .collect()
 }
 
-fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {
+pub(crate) fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {
     let bytes = &page.html[..page.html.len().min(options.limits.html_bytes)];
     let host = Url::parse(page.url)
         .ok()
@@ -181,7 +181,7 @@ fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'static str) {
     charset::decode(bytes, page.charset, top_level)
 }
 
-fn parser_limits(options: &Options<'_>) -> ParserLimits {
+pub(crate) fn parser_limits(options: &Options<'_>) -> ParserLimits {
     let limits = &options.limits;
     ParserLimits {
         depth: limits.depth,
@@ -192,7 +192,7 @@ fn parser_limits(options: &Options<'_>) -> ParserLimits {
     }
 }
 
-fn base_url(url: &str, base: Option<&str>) -> Option<Url> {
+pub(crate) fn base_url(url: &str, base: Option<&str>) -> Option<Url> {
     let page = Url::parse(url).ok();
     match (page, base) {
         (Some(page), Some(base)) => page.join(base).ok().or(Some(page)),

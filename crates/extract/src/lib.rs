@@ -15,6 +15,7 @@
 //! assert!(article.text.starts_with("Bread has been baked"));
 //! ```
 
+mod anchors;
 mod article;
 mod blocks;
 mod charset;
@@ -38,6 +39,7 @@ mod text;
 mod walls;
 mod when;
 
+pub use anchors::{Anchor, anchors};
 pub use article::{Article, BlockNote, Flags, Image, Link, Method, PageType, Quality, Robots};
 pub use extract::{extract, select};
 pub use fingerprint::content_hash;

@@ -55,7 +55,7 @@ pub(crate) fn interval(
 
 /// What is expected, and what has to be reckoned with on a bad day: the highest
 /// rate that is plausible, and no hour or minute quieter than the mean.
-fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
+pub(crate) fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
     let (rate, rhythm, beat, burst) = state.learned();
     let factors = rhythm.factors();
     let expected = Forecast {
@@ -86,7 +86,7 @@ fn ceiling(per_day: f64, silence: Option<f64>) -> f64 {
 
 /// How many items may be expected before the window is in danger: the e for
 /// which e + 1.5 √e is a safe share of the window.
-fn safe_items(window: u32) -> f64 {
+pub(crate) fn safe_items(window: u32) -> f64 {
     let window = if window == 0 { UNKNOWN_WINDOW } else { window };
     let safe = SAFE_SHARE * f64::from(window);
     let root = ((SAFE_DEVIATIONS * SAFE_DEVIATIONS + 4.0 * safe).sqrt() - SAFE_DEVIATIONS) / 2.0;

@@ -37,6 +37,7 @@ mod burst;
 mod dates;
 mod forecast;
 mod hints;
+mod listing;
 mod policy;
 mod price;
 mod rate;

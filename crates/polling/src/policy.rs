@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::adaptive;
 use crate::backoff::{ErrorClass, backoff};
 use crate::hints::{FLOOR, Hints};
+use crate::listing;
 use crate::price::Price;
 use crate::spread::{jittered, next_on_grid, shaken};
 use crate::state::{Sighting, State};
@@ -26,6 +27,9 @@ pub enum Policy {
     /// When the news that must be waiting are worth a request.
     #[default]
     Adaptive,
+    /// When a page that lists stories should have a few new ones. It lists nothing
+    /// but other stories after `turnover`, if that is known.
+    Listing { turnover: Option<Duration> },
 }
 
 /// The first interval of [`Policy::Doubling`].
@@ -103,7 +107,7 @@ pub fn first_poll(feed_id: i64, policy: Policy, now: Timestamp) -> Due {
     let within = match policy {
         Policy::Fixed { every } => every,
         Policy::Doubling => DOUBLING_FROM,
-        Policy::Adaptive => FIRST_WITHIN,
+        Policy::Adaptive | Policy::Listing { .. } => FIRST_WITHIN,
     };
     Due {
         at: next_on_grid(feed_id, within, now),
@@ -145,6 +149,7 @@ fn interval(state: &State, poll: &Poll<'_>) -> (Duration, Reason) {
         Policy::Adaptive => {
             adaptive::interval(state, poll.weight, poll.price, poll.hints, poll.now)
         }
+        Policy::Listing { turnover } => listing::interval(state, turnover, poll.hints, poll.now),
     }
 }
 
@@ -163,7 +168,7 @@ fn place(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
             at: after(poll.now, shaken(interval, DOUBLING_FROM, poll.random)),
             reason,
         },
-        Policy::Adaptive => {
+        Policy::Adaptive | Policy::Listing { .. } => {
             let at = after(poll.now, shaken(interval, FLOOR, poll.random));
             let allowed = poll.hints.next_allowed(at);
             Due {

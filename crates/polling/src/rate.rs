@@ -84,6 +84,11 @@ impl Rate {
         self.long.per_day().clamp(low, high)
     }
 
+    /// How long it has been watched, in days that count.
+    pub(crate) fn days_watched(&self) -> f64 {
+        f64::from(self.long.days)
+    }
+
     /// Items per day if the more excited memory is right: what a guard against
     /// loss has to reckon with.
     pub(crate) fn high_per_day(&self) -> f64 {

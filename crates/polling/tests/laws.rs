@@ -61,6 +61,9 @@ fn policy() -> impl Strategy<Value = Policy> {
             every: Duration::from_secs(every)
         }),
         Just(Policy::Doubling),
+        prop::option::of(0u64..1_000_000).prop_map(|seconds| Policy::Listing {
+            turnover: seconds.map(Duration::from_secs),
+        }),
         Just(Policy::Adaptive),
         Just(Policy::Adaptive),
     ]

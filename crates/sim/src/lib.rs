@@ -35,6 +35,7 @@ mod respond;
 mod schedule;
 mod server;
 mod site;
+mod trap;
 mod wire;
 mod world;
 
@@ -54,4 +55,5 @@ pub use raw::{Act, RawServer};
 pub use render::{FeedDefect, FeedFormat};
 pub use server::SimServer;
 pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};
+pub use trap::SiteTrap;
 pub use world::{World, WorldConfig};

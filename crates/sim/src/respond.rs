@@ -10,6 +10,7 @@ use crate::dice::{Dice, fingerprint};
 use crate::fault::{Fault, Target};
 use crate::render::{self, Document};
 use crate::site::Site;
+use crate::trap::{self, SiteTrap};
 use crate::wire::{Answer, Request};
 
 /// What a path of a site is, before any fault.
@@ -29,7 +30,11 @@ pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) 
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         return Answer::empty(405).with("Allow", "GET, HEAD");
     }
-    let resource = resource(site, &request.path, now);
+    let has_sessions = site.trap == Some(SiteTrap::SessionIds);
+    let resource = match has_sessions {
+        true => resource(site, &trap::without_session(&request.path), now),
+        false => resource(site, &request.path, now),
+    };
     let rule = site
         .faults
         .iter()
@@ -43,14 +48,19 @@ pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) 
                 None => answer,
             }
         }
-        (Some(Fault::SoftNotFound), _) => Answer::of(200, render::not_found_page(site)),
+        (Some(Fault::SoftNotFound), _) => Answer::of(200, render::not_found_page(site, now)),
         (Some(Fault::RedirectLoop), _) => Answer::empty(302).with("Location", request.path.clone()),
         (Some(Fault::HugeLocation), _) => {
             Answer::empty(302).with("Location", format!("/{}", "a".repeat(100_000)))
         }
         (_, Found::MovedTo(path)) => Answer::empty(301).with("Location", site.absolute(&path)),
-        (_, Found::Document(document)) => conditional(site, request, document),
-        (_, Found::Nothing) => Answer::of(404, render::not_found_page(site)),
+        (_, Found::Document(mut document)) => {
+            if has_sessions && document.content_type.starts_with("text/html") {
+                document.body = trap::with_sessions(&document.body, &request.path, now);
+            }
+            conditional(site, request, document)
+        }
+        (_, Found::Nothing) => Answer::of(404, render::not_found_page(site, now)),
     };
     if site.compresses && request.accepts_gzip && !answer.body.is_empty() {
         answer.body = render::gzip(&answer.body);
@@ -77,7 +87,15 @@ fn resource(site: &Site, path: &str, now: Timestamp) -> Resource {
     if let Some(sitemap) = render::sitemap(site, path, now) {
         return is(Target::Sitemaps, Some(sitemap));
     }
-    if let Some(page) = listing_number(path) {
+    if site.is_for_readers
+        && let Some(page) =
+            render::reader_page(site, path, now).or_else(|| render::trap_page(site, path, now))
+    {
+        return is(Target::Anything, Some(page));
+    }
+    if !site.is_for_readers
+        && let Some(page) = listing_number(path)
+    {
         return is(Target::Anything, render::listing_page(site, page, now));
     }
     let path = &without_tracking(path);

@@ -14,6 +14,7 @@ use crate::fault::FaultRule;
 use crate::prose::{self, Language};
 use crate::render::{FeedDefect, FeedFormat};
 use crate::schedule::{Rhythm, Schedule};
+use crate::trap::SiteTrap;
 use crate::world::WorldConfig;
 
 /// A site and its habits.
@@ -39,6 +40,9 @@ pub struct Site {
     /// Milliseconds before an answer: at least, and at most that much more.
     pub latency_ms: (u64, u64),
     pub faults: Vec<FaultRule>,
+    /// Pages without end beside its articles.
+    pub trap: Option<SiteTrap>,
+    pub(crate) is_for_readers: bool,
     pub(crate) crawl_delay: Duration,
     pub(crate) layout: Layout,
     pub(crate) schedule: Schedule,
@@ -157,7 +161,7 @@ impl Site {
             Rhythm::Daytime,
             Rhythm::Hourly,
         ]);
-        Self {
+        let site = Self {
             index,
             authority: format!("{host}:{port}"),
             name: display_name(&host),
@@ -189,6 +193,8 @@ impl Site {
             tags_links: dice.chance(25),
             latency_ms: latency(&mut dice, config.latency),
             faults: faults(&mut dice, config, index),
+            trap: config.traps.get(&index).copied(),
+            is_for_readers: config.without_feeds,
             crawl_delay: config.crawl_delay,
             layout: *dice.pick(&[
                 Layout::Dated,
@@ -206,6 +212,14 @@ impl Site {
             seed: config.seed,
             has_plain_fates: config.plain_fates,
             page_bytes: config.page_bytes,
+        };
+        match config.without_feeds {
+            false => site,
+            true => Self {
+                feeds: Vec::new(),
+                sitemap: SitemapKind::None,
+                ..site
+            },
         }
     }
 

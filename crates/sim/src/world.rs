@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use crate::fault::FaultRule;
 use crate::site::{Site, host_name, index_in};
+use crate::trap::SiteTrap;
 
 /// What kind of web to simulate.
 #[derive(Debug, Clone)]
@@ -34,6 +35,11 @@ pub struct WorldConfig {
     pub crawl_delay: Duration,
     /// Pads article pages with scripts to at least this many bytes.
     pub page_bytes: usize,
+    /// Sites are for readers only: no feeds and no sitemaps, but sections, some
+    /// articles that are nowhere else, and links to all that is no article.
+    pub without_feeds: bool,
+    /// Traps of single sites, by index; of sites without feeds.
+    pub traps: BTreeMap<u32, SiteTrap>,
     /// Faults of single sites, by index, asked before all others.
     pub scripts: BTreeMap<u32, Vec<FaultRule>>,
 }
@@ -54,6 +60,8 @@ impl WorldConfig {
             feed_window: None,
             crawl_delay: Duration::from_secs(2),
             page_bytes: 0,
+            without_feeds: false,
+            traps: BTreeMap::new(),
             scripts: BTreeMap::new(),
         }
     }

@@ -127,15 +127,22 @@ impl Store {
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
 
-    /// Adds a sitemap that an index names, due now, with what is known of it;
-    /// nothing happens if it is there.
-    pub async fn add_child_feed(&self, source_id: i64, url: &str, policy: &str) -> Result<()> {
+    /// Adds what another feed leads to (a sitemap of an index, a list of a list),
+    /// due now, with what is known of it; nothing happens if it is there.
+    pub async fn add_child_feed(
+        &self,
+        source_id: i64,
+        kind: &str,
+        url: &str,
+        policy: &str,
+    ) -> Result<()> {
         let now = self.now().await?;
         let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
-            VALUES ($1, $2, 'sitemap', $3, 0, $4, 0, 0, 0, $5) ON CONFLICT (source_id, kind, url) DO NOTHING";
+            VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, $6) ON CONFLICT (source_id, kind, url) DO NOTHING";
         let values = [
             Value::Int(new_id(now)),
             Value::Int(source_id),
+            Value::from(kind),
             Value::from(url),
             Value::from(now),
             Value::from(policy),
@@ -352,6 +359,16 @@ impl Store {
             ])
             .await?;
         Ok(answers[0].changed > 0)
+    }
+
+    /// How often the feeds of one kind of a source were polled from a moment on.
+    pub async fn polls_since(&self, source_id: i64, kind: &str, since: Moment) -> Result<u64> {
+        let sql = "SELECT count(*) FROM feeds f JOIN feed_fetch_log l ON l.feed_id = f.feed_id
+            WHERE f.source_id = $1 AND f.kind = $2 AND l.started_at >= $3";
+        let values = [Value::Int(source_id), Value::from(kind), Value::from(since)];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        let count = rows.first().map(|row| row.int(0)).transpose()?;
+        Ok(count.unwrap_or(0).unsigned_abs())
     }
 
     /// The newest polls of a feed first.

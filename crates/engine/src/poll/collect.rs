@@ -218,9 +218,10 @@ impl Poller {
             return self.find_pulled(source, settings, options).await;
         }
         let listed = match self.listed_now(source, Some(options.request_limit)).await? {
-            Ok((_, listed)) => listed.submissions,
+            Ok(offered) => offered,
             Err(why) => return Ok(Err(why)),
         };
+        let listed: Vec<Submission> = listed.into_iter().map(|item| item.submission).collect();
         Ok(Ok(Found {
             seen: listed.len(),
             new: self.unknown(listed).await?,

@@ -11,6 +11,7 @@ use tidings_feed::sitemap::{self as sitemaps, Sitemap};
 use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
 use tidings_net::{Purpose, Request, Response};
 use tidings_polling::{Outcome, Policy, Poll, Sighting, next_poll};
+use tidings_spider::Found;
 use tidings_store::{Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source};
 use tidings_url::FetchUrl;
 use tracing::{error, info};
@@ -22,7 +23,7 @@ use super::{PollEnded, PollOutcome, Poller};
 use crate::chance::random;
 use crate::memory::Memory;
 use crate::outside::Asked;
-use crate::registry::SITE;
+use crate::registry::{LISTING, SITE};
 use crate::settings::SourceSettings;
 
 /// So many failures in a row are said loudly, once.
@@ -40,6 +41,9 @@ pub(super) enum Read {
     Feed(Box<ParsedFeed>),
     Sitemap(Box<Sitemap>),
     Pulled(Box<Pull>),
+    /// A page, whatever is on it.
+    Page,
+    Listing(Box<Found>),
     Failed(Trouble),
 }
 
@@ -56,6 +60,8 @@ pub(super) struct Polling<'a> {
     pub(super) bytes: u64,
     /// When to come again, if not when the policy says.
     pub(super) come_again: Option<Duration>,
+    /// What people should know of a poll that went well: a class, and words.
+    remark: Option<(&'static str, String)>,
 }
 
 impl Poller {
@@ -79,6 +85,11 @@ impl Poller {
         if let Some(adapter) = adapter(&claim.feed.kind) {
             return self.pull(polling, adapter).await;
         }
+        if !polling.settings.wants(&claim.feed.kind) {
+            // Its source is followed in another way now.
+            store.remove_feed(claim.feed.feed_id).await?;
+            return Ok(None);
+        }
         polling.follow_settings();
         let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
             let trouble = Trouble::hard(
@@ -89,6 +100,9 @@ impl Poller {
         };
         if polling.feed.kind == SITE {
             return self.find_feed(polling, url).await.map(Some);
+        }
+        if polling.is_listing() {
+            return self.visit(polling, url).await;
         }
         let request = polling.request(url);
         let asked = self
@@ -130,20 +144,20 @@ impl<'a> Polling<'a> {
             started: std::time::Instant::now(),
             bytes: 0,
             come_again: None,
+            remark: None,
         }
     }
 
     /// The address in the settings is the one that counts; a new one is a feed
     /// of which nothing is known.
-    fn follow_settings(&mut self) {
-        let wanted = match self.is_sitemap() {
-            true if self.memory.depth > 0 => None,
-            true => self.settings.sitemap_url.as_ref(),
-            false => self.settings.feed_url.as_ref(),
+    pub(super) fn follow_settings(&mut self) {
+        let wanted = match self.feed.kind.as_str() {
+            _ if self.memory.depth > 0 => None,
+            LISTING => Some(self.source.url.as_str()),
+            "sitemap" => self.settings.sitemap_url.as_ref().map(FetchUrl::as_str),
+            _ => self.settings.feed_url.as_ref().map(FetchUrl::as_str),
         };
-        if let Some(wanted) = wanted.map(FetchUrl::as_str)
-            && wanted != self.feed.url
-        {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != self.feed.url) {
             self.feed.url = wanted.to_owned();
             self.feed.etag = None;
             self.feed.last_modified = None;
@@ -169,6 +183,9 @@ impl<'a> Polling<'a> {
             every: Duration::from_secs(hours * 3600),
         };
         match self.is_sitemap() {
+            false if self.is_listing() => Policy::Listing {
+                turnover: self.memory.shown.turnover(),
+            },
             // A service is asked as often as its quota allows, or at its interval.
             false if self.settings.adapter().is_some() => self.settings.interval(),
             false => self.settings.policy(),
@@ -177,10 +194,11 @@ impl<'a> Polling<'a> {
         }
     }
 
-    fn request(&mut self, url: FetchUrl) -> Request {
-        let purpose = match self.is_sitemap() {
-            true => Purpose::Sitemap,
-            false => Purpose::Feed,
+    pub(super) fn request(&mut self, url: FetchUrl) -> Request {
+        let purpose = match self.feed.kind.as_str() {
+            LISTING => Purpose::Page,
+            "sitemap" => Purpose::Sitemap,
+            _ => Purpose::Feed,
         };
         let mut request = Request::get(url, purpose);
         request.user_agent.clone_from(&self.settings.user_agent);
@@ -193,7 +211,7 @@ impl<'a> Polling<'a> {
         request
     }
 
-    fn read(&mut self, response: &Response) -> Read {
+    pub(super) fn read(&mut self, response: &Response) -> Read {
         self.bytes = response.wire_bytes;
         if response.status == 304 {
             return Read::NotModified;
@@ -208,6 +226,10 @@ impl<'a> Polling<'a> {
         let body_hash = hex(&Sha256::digest(&response.body));
         if self.feed.body_hash.as_ref() == Some(&body_hash) {
             return Read::SameBody;
+        }
+        if self.is_listing() {
+            self.feed.body_hash = Some(body_hash);
+            return Read::Page;
         }
         let hints = ParseHints {
             content_type: response.header("content-type"),
@@ -279,7 +301,7 @@ impl<'a> Polling<'a> {
         let store = &poller.outside.store;
         let mut taken = Taken::default();
         let (outcome, trouble) = match read {
-            Read::NotModified => (PollOutcome::NotModified, None),
+            Read::NotModified | Read::Page => (PollOutcome::NotModified, None),
             Read::Found => (PollOutcome::Found, None),
             Read::SameBody => (PollOutcome::SameBody, None),
             Read::Failed(trouble) => (PollOutcome::Failed, Some(trouble)),
@@ -289,6 +311,10 @@ impl<'a> Polling<'a> {
             }
             Read::Sitemap(sitemap) => {
                 taken = self.take_sitemap(poller, &sitemap).await?;
+                (taken.outcome(), None)
+            }
+            Read::Listing(found) => {
+                taken = self.take_listing(poller, &found).await?;
                 (taken.outcome(), None)
             }
             Read::Pulled(pull) => {
@@ -325,6 +351,7 @@ impl<'a> Polling<'a> {
             .unwrap_or_else(|| Moment::from(due.at).since(self.now));
         self.feed.demand_nano = (state.demand(poll.weight).0 * 1e9) as i64;
         self.memory.polling = state;
+        let trouble = trouble.or_else(|| self.remark.take().map(Trouble::remark));
         self.note_end(trouble.as_ref(), new);
         self.keep_move(store).await?;
         self.feed.policy = self.memory.to_json();
@@ -356,19 +383,22 @@ impl<'a> Polling<'a> {
         Ok(ended)
     }
 
+    /// Says what people should know, though nothing went wrong.
+    pub(super) fn remark(&mut self, class: &'static str, what: String) {
+        self.remark.get_or_insert((class, what));
+    }
+
     fn note_end(&mut self, trouble: Option<&Trouble>, new: usize) {
-        let Some(trouble) = trouble else {
+        self.feed.error_class = trouble.map(|trouble| trouble.name.to_owned());
+        self.feed.last_error = trouble.map(|trouble| trouble.message.clone());
+        let Some(trouble) = trouble.filter(|trouble| !trouble.is_remark) else {
             self.feed.consecutive_errors = 0;
-            self.feed.error_class = None;
-            self.feed.last_error = None;
             if new > 0 {
                 self.feed.last_new_at = Some(self.now);
             }
             return;
         };
         self.feed.consecutive_errors += 1;
-        self.feed.error_class = Some(trouble.name.to_owned());
-        self.feed.last_error = Some(trouble.message.clone());
         if trouble.is_gone {
             self.feed.paused_reason = Some(trouble.message.clone());
             info!(feed = self.feed.url, "a feed is gone; it is paused");

@@ -17,6 +17,7 @@ use super::{PollEnded, Poller};
 use crate::discover::{Asks, search};
 use crate::memory::Memory;
 use crate::outside::{Asked, Outside};
+use crate::registry::LISTING;
 use crate::way::Manners;
 
 /// How long a search that found nothing is not repeated.
@@ -60,6 +61,7 @@ impl Poller {
         let read = match found {
             Ok(found) => match polling.follow(&found) {
                 true => Read::Found,
+                false if polling.settings.ingestion_mode.is_none() => polling.become_listing(),
                 false => {
                     polling.come_again = Some(AGAIN);
                     let message = format!(
@@ -71,6 +73,19 @@ impl Poller {
             Err(failure) => Read::Failed(Trouble::of_failure(&failure)),
         };
         polling.end(self, read).await
+    }
+
+    /// A site without a feed that is read by its pages may get one: then that is
+    /// followed.
+    pub(super) async fn find_feed_of_site(
+        &self,
+        polling: &mut Polling<'_>,
+        site: &FetchUrl,
+    ) -> Option<Read> {
+        polling.memory.searched_at = Some(polling.now.0);
+        let found = search(&self.outside, site, time(polling.now), |_| {}).await;
+        let is_followed = found.is_ok_and(|found| polling.follow(&found));
+        is_followed.then_some(Read::Found)
     }
 
     /// A page stands where the feed was: perhaps it says where the feed is now.
@@ -101,6 +116,37 @@ impl Poller {
 }
 
 impl Polling<'_> {
+    pub(super) fn come_again_in_a_week(&mut self) {
+        self.come_again = Some(AGAIN);
+    }
+
+    /// Only the home page of a source that does not say how it is followed: every
+    /// week while it brings nothing, then every month.
+    pub(super) fn is_to_be_searched(&self) -> bool {
+        let is_home = self.memory.depth == 0 && self.settings.ingestion_mode.is_none();
+        let wait = match self.feed.consecutive_errors {
+            0 => AGAIN * 4,
+            _ => AGAIN,
+        };
+        let searched = self.memory.searched_at.unwrap_or(i64::MIN);
+        is_home && self.now.0.saturating_sub(searched) >= wait.as_millis() as i64
+    }
+
+    /// There is no feed: the site is read by its pages from now on.
+    fn become_listing(&mut self) -> Read {
+        info!(
+            source = self.source.name,
+            "no feed was found; its pages are read"
+        );
+        self.feed.kind = LISTING.to_owned();
+        self.memory = Memory {
+            searched_at: Some(self.now.0),
+            ..Memory::default()
+        };
+        self.come_again = Some(Duration::ZERO);
+        Read::Found
+    }
+
     pub(super) fn is_page(&self, response: &Response) -> bool {
         self.feed.kind == "feed" && response.is_success() && response.media == Media::Html
     }

@@ -81,6 +81,14 @@ fn said(entry: &Entry) -> Option<String> {
     Some(said.to_string())
 }
 
+/// The sitemaps of an index, those of news last.
+pub(super) fn news_last(index: &Sitemap, own_url: &FetchUrl) -> Vec<FetchUrl> {
+    let urls = index.entries.iter();
+    let mut urls: Vec<FetchUrl> = urls.filter_map(|e| own_url.join(&e.url).ok()).collect();
+    urls.sort_by_key(|url| is_news(url.as_str()));
+    urls
+}
+
 /// Makes the sitemaps of an index known, and due where they have changed since
 /// they were last looked at. How many are due.
 pub(super) async fn follow_index(
@@ -127,7 +135,7 @@ pub(super) async fn follow_index(
                     ..Memory::default()
                 };
                 store
-                    .add_child_feed(own.source_id, url.as_str(), &memory.to_json())
+                    .add_child_feed(own.source_id, "sitemap", url.as_str(), &memory.to_json())
                     .await?;
                 due += 1;
             }

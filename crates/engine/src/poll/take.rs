@@ -75,7 +75,7 @@ impl Polling<'_> {
         self.take(poller, listed, dates, &titles).await
     }
 
-    async fn take(
+    pub(super) async fn take(
         &mut self,
         poller: &Poller,
         listed: Listed,

@@ -14,6 +14,8 @@ pub(super) struct Trouble {
     pub(super) retry_after: Option<Duration>,
     /// The server says that it will not come back.
     pub(super) is_gone: bool,
+    /// Nothing went wrong, but people should know.
+    pub(super) is_remark: bool,
 }
 
 impl Trouble {
@@ -24,6 +26,19 @@ impl Trouble {
             message,
             retry_after: None,
             is_gone: false,
+            is_remark: false,
+        }
+    }
+
+    /// Another try will not help.
+    pub(super) fn is_lasting(&self) -> bool {
+        self.class == ErrorClass::Hard
+    }
+
+    pub(super) fn remark((name, message): (&'static str, String)) -> Self {
+        Self {
+            is_remark: true,
+            ..Self::hard(name, message)
         }
     }
 

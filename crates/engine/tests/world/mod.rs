@@ -2,7 +2,7 @@
 
 #![allow(dead_code)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tidings_engine::{Outside, PollOptions, Poller, SourceSettings};
 use tidings_net::{Client, Egress, NetOptions};
-use tidings_sim::{SimClock, SimServer, WorldConfig};
+use tidings_sim::{SimClock, SimServer, SiteTrap, WorldConfig};
 use tidings_store::{Feed, Filter, NewSource, Order, Store, StoreOptions};
 use tidings_url::{FetchUrl, Rules};
 
@@ -23,6 +23,9 @@ pub(crate) struct Days {
     pub(crate) defect_percent: u8,
     pub(crate) fault_percent: u8,
     pub(crate) pace: f64,
+    /// Sites for readers only, and all their articles are there.
+    pub(crate) without_feeds: bool,
+    pub(crate) traps: BTreeMap<u32, SiteTrap>,
 }
 
 impl Default for Days {
@@ -32,6 +35,8 @@ impl Default for Days {
             defect_percent: 0,
             fault_percent: 0,
             pace: 1.0,
+            without_feeds: false,
+            traps: BTreeMap::new(),
         }
     }
 }
@@ -123,6 +128,11 @@ impl World {
             pace: days.pace,
             defect_percent: days.defect_percent,
             fault_percent: days.fault_percent,
+            without_feeds: days.without_feeds,
+            plain_fates: days.without_feeds,
+            traps: days.traps,
+            // Waited for in real time after robots.txt.
+            crawl_delay: Duration::from_millis(40),
             // Nothing leaves a feed unseen: what is missed, the poller missed.
             feed_window: Some(100),
             ..WorldConfig::new(11)

@@ -6,13 +6,13 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Document, escape};
+use super::{Document, escape, front};
 use crate::article::Article;
 use crate::prose::SECTIONS;
 use crate::site::{Site, Template};
 
 /// Articles on one listing page.
-pub(crate) const PER_LISTING: u64 = 30;
+pub(super) const PER_LISTING: u64 = 30;
 
 /// The home page (`page` 1) and the older pages behind it.
 pub(crate) fn listing_page(site: &Site, page: u64, now: Timestamp) -> Option<Document> {
@@ -55,7 +55,7 @@ pub(crate) fn listing_page(site: &Site, page: u64, now: Timestamp) -> Option<Doc
             feed.path
         );
     }
-    Some(html(site, &site.name, &head, &main))
+    Some(html(site, &site.name, &head, &main, now))
 }
 
 /// The page of an article, as it reads at `now`.
@@ -70,24 +70,28 @@ pub(crate) fn article_page(site: &Site, article: &Article, now: Timestamp) -> Do
         Template::Microdata => microdata_body(site, article, now),
         _ => plain_body(site, article, now),
     };
-    let mut page = html(site, &title, &head, &body);
+    let mut page = html(site, &title, &head, &body, now);
     pad(&mut page.body, site.page_bytes);
     page.modified(Some(article.changed(now)))
 }
 
-pub(crate) fn not_found_page(site: &Site) -> Document {
+pub(crate) fn not_found_page(site: &Site, now: Timestamp) -> Document {
     let main =
         "<main><h1>Page not found</h1><p>Sorry, this page does not exist any more.</p></main>\n";
-    html(site, "Page not found", "", main)
+    html(site, "Page not found", "", main, now)
 }
 
-fn html(site: &Site, title: &str, head: &str, main: &str) -> Document {
+pub(super) fn html(site: &Site, title: &str, head: &str, main: &str, now: Timestamp) -> Document {
+    let junk = match site.is_for_readers {
+        true => front::junk(site, now),
+        false => String::new(),
+    };
     let mut nav = String::new();
     for section in SECTIONS {
         let _ = write!(nav, "<a href=\"/section/{section}\">{section}</a> ");
     }
     let text = format!(
-        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n{head}<style>{STYLE}</style>\n</head>\n<body>\n<header><a class=\"brand\" href=\"/\">{}</a><nav>{nav}<a href=\"/members/\">members</a></nav></header>\n{main}<footer><p>We use cookies to make this site better. <a href=\"/privacy\">Privacy</a></p><p>&copy; {2}</p></footer>\n</body>\n</html>\n",
+        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n{head}<style>{STYLE}</style>\n</head>\n<body>\n<header><a class=\"brand\" href=\"/\">{}</a><nav>{nav}<a href=\"/members/\">members</a></nav></header>\n{junk}{main}<footer><p>We use cookies to make this site better. <a href=\"/privacy\">Privacy</a></p><p>&copy; {2}</p></footer>\n</body>\n</html>\n",
         site.language.code(),
         escape(title),
         escape(&site.name),

@@ -15,6 +15,7 @@ on_both_engines!(
     ten_thousand_due_feeds_are_claimed_once_each,
     a_disabled_source_is_not_polled,
     a_feed_can_be_woken_taken_and_removed,
+    polls_of_a_source_are_counted_by_kind,
     a_title_is_new_once,
     a_mark_is_replaced_by_whoever_saw_it_last,
     a_feed_without_news_and_a_failed_one_are_different,
@@ -186,6 +187,33 @@ async fn ten_thousand_due_feeds_are_claimed_once_each(t: Fixture) {
     claimed.sort_unstable();
     claimed.dedup();
     assert_eq!((claimed.len(), count), (10_000, 10_000));
+}
+
+async fn polls_of_a_source_are_counted_by_kind(t: Fixture) {
+    let paper = t.store.add_source(&source("paper")).await.unwrap();
+    let id = paper.source_id;
+    for (kind, url) in [
+        ("listing", "https://paper.example/world"),
+        ("listing", "https://paper.example/sport"),
+        ("feed", "https://paper.example/feed"),
+    ] {
+        let added = t.store.add_child_feed(id, kind, url, "{\"depth\":1}").await;
+        added.unwrap();
+    }
+    let start = t.store.now().await.unwrap();
+    let count = async |since| t.store.polls_since(id, "listing", since).await.unwrap();
+    assert_eq!(count(start).await, 0);
+    for claim in t.store.claim_feeds(10, MINUTE).await.unwrap() {
+        assert!(claim.feed.policy.contains("depth"));
+        let end = result(&claim.feed, "ok", MINUTE, t.store.now().await.unwrap());
+        assert!(t.store.complete_poll(&claim, &end).await.unwrap());
+    }
+    assert_eq!(count(start).await, 2);
+    assert_eq!(count(start.plus(MINUTE)).await, 0);
+    assert_eq!(
+        t.store.polls_since(id + 1, "listing", start).await.unwrap(),
+        0
+    );
 }
 
 async fn a_disabled_source_is_not_polled(t: Fixture) {
