@@ -148,7 +148,7 @@ async fn runs_begin_by_themselves_once_for_all_machines() {
     assert!(desk.count().await > 20);
     let wait = other.collect_if_due(every).await.unwrap();
     assert!(wait <= every && wait > every / 2, "{wait:?}");
-    assert_eq!(desk.store.runs(10).await.unwrap().len(), 1);
+    assert_eq!(desk.store.runs(None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,7 +162,7 @@ async fn a_poller_that_ends_does_not_wait_for_the_next_run() {
     let poller = Arc::new(Poller::new(outside, options));
     let store = desk.store.clone();
     let ran = async {
-        while store.runs(10).await.unwrap().is_empty() {
+        while store.runs(None, 10).await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };

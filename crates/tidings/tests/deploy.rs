@@ -1,7 +1,7 @@
 //! The files of `deploy/` and what the docs tell operators to type: commands that
 //! exist, settings that exist, metrics that exist, units that systemd takes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod tidings;
 
