@@ -33,7 +33,7 @@ impl Desk {
         let sim = runtime.block_on(start).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = format!(
-            "data_dir = '{}'\n[egress]\nallow = '127.0.0.0/8'\nports = '{}'\n[fetch]\nhost_delay_ms = 20\n[sink]\nallow = '127.0.0.0/8'\n{sinks}",
+            "data_dir = '{}'\n[server]\nbind = '127.0.0.1:0'\n[egress]\nallow = '127.0.0.0/8'\nports = '{}'\n[fetch]\nhost_delay_ms = 20\n[sink]\nallow = '127.0.0.0/8'\n{sinks}",
             folder.path().display(),
             sim.address().port()
         );

@@ -48,6 +48,7 @@ try {
     await press("Log in");
     await page.waitForURL("**/sources");
     must((await heading()) === "Sources", await heading());
+    given.session = await page.context().storageState();
   });
 
   await step("an empty system says what to do", async () => {

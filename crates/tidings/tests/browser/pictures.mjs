@@ -40,12 +40,38 @@ const namelessFields = () =>
     .filter((field) => !field.labels?.length && !field.ariaLabel && !field.textContent.trim())
     .map((field) => field.outerHTML.slice(0, 100));
 
+/** Texts with less contrast than WCAG AA asks for; runs on the page. */
+const tooFaint = () => {
+  const parts = (color) => color.match(/[\d.]+/g).map(Number);
+  const light = ([r, g, b]) => {
+    const [x, y, z] = [r, g, b].map((part) => part / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = parts(getComputedStyle(node).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+  };
+  const contrast = (node) => {
+    const [a, b] = [light(parts(getComputedStyle(node).color)), light(behind(node))];
+    return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  };
+  const hasText = (node) => [...node.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+  return [...document.querySelectorAll("body *")]
+    .filter((node) => hasText(node) && node.checkVisibility() && contrast(node) < 4.5)
+    .map((node) => `${node.textContent.trim().slice(0, 40)} (${contrast(node).toFixed(1)})`);
+};
+
 export const takePictures = (browser, given, only) =>
   Promise.all(SCREENS.map(async ([screen, options]) => {
-    const page = await openPage(browser, { baseURL: given.dashboard, ...options });
+    const page = await openPage(browser, { baseURL: given.dashboard, storageState: only && given.session, ...options });
     const take = async (name) => {
       for (const theme of ["light", "dark"]) {
         await page.emulateMedia({ colorScheme: theme });
+        const faint = await page.evaluate(tooFaint);
+        must(faint.length === 0, `${page.url()}, ${theme}: too faint to read: ${faint.join("; ")}`);
         await page.screenshot({ path: `${given.screenshots}/${name}-${screen}-${theme}.png`, fullPage: true });
       }
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -53,11 +79,13 @@ export const takePictures = (browser, given, only) =>
       const nameless = await page.evaluate(namelessFields);
       must(nameless.length === 0, `${page.url()} has fields without a name: ${nameless.join(", ")}`);
     };
-    await page.goto("/");
-    if (!only) await take("login");
-    await page.getByLabel("Token").fill(given.token);
-    await page.getByRole("button", { name: "Log in" }).click();
-    await page.waitForURL(given.dashboard);
+    if (!only) {
+      await page.goto("/");
+      await take("login");
+      await page.getByLabel("Token").fill(given.token);
+      await page.getByRole("button", { name: "Log in" }).click();
+      await page.waitForURL(given.dashboard);
+    }
     for (const [name, path] of only ?? PLAIN) {
       await page.goto(path);
       await take(name);
