@@ -3,6 +3,7 @@
 
 mod fetch;
 mod frontier;
+mod near;
 mod process;
 mod reference;
 
@@ -21,6 +22,7 @@ pub(crate) struct BenchArgs {
 enum What {
     Frontier(frontier::FrontierArgs),
     Fetch(fetch::FetchArgs),
+    Near(near::NearArgs),
     /// The simulated web that the others are measured with
     #[command(hide = true)]
     ServePages(fetch::PagesArgs),
@@ -30,6 +32,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> Result<(), Failure> {
     match &args.what {
         What::Frontier(args) => frontier::run(args, json),
         What::Fetch(args) => fetch::run(args, json),
+        What::Near(args) => near::run(args, json),
         What::ServePages(args) => fetch::serve(args),
     }
 }
