@@ -1,5 +1,5 @@
 //! Documents: what extraction made of a page, one for each url key, with a
-//! revision that grows when the text changes.
+//! revision that grows when the text changes, and the clusters that they form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -98,9 +98,9 @@ pub(crate) fn prepare(document: &NewDocument) -> PreparedDocument {
     }
 }
 
-pub(crate) const COLUMNS: &str = "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, cluster, fetched_at, body";
+const COLUMNS: &str = "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, cluster, fetched_at, body";
 
-pub(crate) fn document(row: &Row) -> Result<StoredDocument> {
+fn document(row: &Row) -> Result<StoredDocument> {
     let id = FrontierId {
         host: HostId(row.int(0)?),
         url: UrlId(row.half_key(1)?),
@@ -215,5 +215,35 @@ impl Store {
             .iter()
             .map(document)
             .collect()
+    }
+
+    /// The documents of a cluster in the order of their ids, after one of them.
+    pub async fn cluster(
+        &self,
+        cluster: FrontierId,
+        after: Option<FrontierId>,
+        limit: u32,
+    ) -> Result<Vec<StoredDocument>> {
+        let after = after.unwrap_or(FrontierId {
+            host: HostId(i64::MIN),
+            url: UrlId([0; 16]),
+        });
+        let sql = format!(
+            "SELECT {COLUMNS} FROM
+                (SELECT {COLUMNS} FROM documents WHERE cluster = $1
+                 UNION ALL
+                 SELECT {COLUMNS} FROM documents WHERE host_id = $2 AND url_id = $3 AND cluster IS NULL) AS told
+             WHERE (host_id, url_id) > ($4, $5) ORDER BY host_id, url_id LIMIT $6"
+        );
+        let values = [
+            Value::from(&cluster.to_bytes()[..]),
+            Value::from(cluster.host.0),
+            Value::from(&cluster.url.0[..]),
+            Value::from(after.host.0),
+            Value::from(&after.url.0[..]),
+            Value::Int(i64::from(limit)),
+        ];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter().map(document).collect()
     }
 }

@@ -1,17 +1,13 @@
 //! Near-duplicates: documents that tell the same story in nearly the same words
-//! form a cluster, named after the first of them. What a look-up means is worked
-//! out here for both engines; rows are theirs. Never sees a text, only its sketch.
+//! form a cluster, named after the first of them. Pure: what a look-up means, worked
+//! out once for both engines. Never sees a text, only its sketch.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use tidings_document::{ALIKE, Sketch};
 
-use crate::documents::{COLUMNS, StoredDocument, document};
-use crate::engine::{Statement, Value};
-use crate::error::Result;
-use crate::ids::{FrontierId, HostId, UrlId};
-use crate::store::Store;
+use crate::ids::FrontierId;
 
 /// So many documents are kept under one key. Of a story that is told more often
 /// the first are enough to be found; what everybody says is no key at all.
@@ -86,42 +82,11 @@ pub(crate) fn joined(id: FrontierId, alike: Option<Alike>) -> Option<FrontierId>
         .filter(|first| *first != id)
 }
 
-impl Store {
-    /// The documents of a cluster in the order of their ids, after one of them.
-    pub async fn cluster(
-        &self,
-        cluster: FrontierId,
-        after: Option<FrontierId>,
-        limit: u32,
-    ) -> Result<Vec<StoredDocument>> {
-        let after = after.unwrap_or(FrontierId {
-            host: HostId(i64::MIN),
-            url: UrlId([0; 16]),
-        });
-        let sql = format!(
-            "SELECT {COLUMNS} FROM
-                (SELECT {COLUMNS} FROM documents WHERE cluster = $1
-                 UNION ALL
-                 SELECT {COLUMNS} FROM documents WHERE host_id = $2 AND url_id = $3 AND cluster IS NULL) AS told
-             WHERE (host_id, url_id) > ($4, $5) ORDER BY host_id, url_id LIMIT $6"
-        );
-        let values = [
-            Value::from(&cluster.to_bytes()[..]),
-            Value::from(cluster.host.0),
-            Value::from(&cluster.url.0[..]),
-            Value::from(after.host.0),
-            Value::from(&after.url.0[..]),
-            Value::Int(i64::from(limit)),
-        ];
-        let rows = self.rows(Statement::new(sql, values)).await?;
-        rows.iter().map(document).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::ids::{HostId, UrlId};
 
     fn id(n: u8) -> FrontierId {
         FrontierId {

@@ -336,3 +336,25 @@ fn the_benchmark_measures_and_reports() {
             .all(|figure| figure["violations"].as_u64().unwrap_or(0) == 0)
     );
 }
+
+#[test]
+fn the_benchmark_of_copies_finds_them() {
+    let args = [
+        "bench",
+        "near",
+        "--engine",
+        "sqlite",
+        "--documents",
+        "500",
+        "--lookups",
+        "200",
+        "--json",
+    ];
+    let ended = Run::new(&args).run();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let figure = &report["figures"][0];
+    assert!(figure["found"].as_f64().unwrap() > 0.9, "{figure}");
+    assert!(figure["mistaken"].as_f64().unwrap() < 0.05, "{figure}");
+    assert!(figure["bytes_per_document"].as_u64().unwrap() > 500);
+}

@@ -4,6 +4,7 @@
 mod api;
 mod fetch;
 mod frontier;
+mod near;
 mod process;
 mod reference;
 
@@ -23,6 +24,7 @@ enum What {
     Frontier(frontier::FrontierArgs),
     Fetch(fetch::FetchArgs),
     Api(api::ApiArgs),
+    Near(near::NearArgs),
     /// The simulated web that the others are measured with
     #[command(hide = true)]
     ServePages(fetch::PagesArgs),
@@ -33,6 +35,7 @@ pub(crate) fn run(args: &BenchArgs, json: bool) -> Result<(), Failure> {
         What::Frontier(args) => frontier::run(args, json),
         What::Fetch(args) => fetch::run(args, json),
         What::Api(args) => api::run(args, json),
+        What::Near(args) => near::run(args, json),
         What::ServePages(args) => fetch::serve(args),
     }
 }
