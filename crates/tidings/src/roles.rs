@@ -201,6 +201,7 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
 fn poll_options(config: &Config) -> PollOptions {
     PollOptions {
         at_once: config.polls_at_once,
+        collect_every: config.collect_every,
         ..PollOptions::default()
     }
 }
