@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod crawl;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +12,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tidings_engine::{
-    IngestionMode, PollEnded, Poller, SourceDraft, SourceSettings, add_source, change_source,
+    IngestionMode, PollEnded, PollOptions, Poller, SourceDraft, SourceSettings, WorkOptions,
+    Worker, add_source, change_source,
 };
-use tidings_sim::{Entry, RequestRecord, Site, SiteTrap};
+use tidings_sim::{
+    Entry, RequestRecord, SimClock, SimServer, Site, SiteTrap, WorldConfig, politeness_violations,
+    postgres_database,
+};
 use tidings_store::{Feed, Filter, Order, Origin, Source, UrlRow};
 use world::{Days, HOUR, MINUTE, World};
 
@@ -326,13 +331,13 @@ async fn the_mode_says_how_articles_are_found() {
     let world = World::start(Days::default()).await;
     let only = |kind: &str| BTreeSet::from([kind.to_owned()]);
     let both = BTreeSet::from(["feed".to_owned(), "listing".to_owned()]);
-    let rows = [
+    let modes = [
         (None, only("feed")),
         (Some(IngestionMode::Feed), only("feed")),
         (Some(IngestionMode::Spider), only("listing")),
         (Some(IngestionMode::Both), both),
     ];
-    for (site, (mode, expected)) in world.sim.world().sites().zip(rows) {
+    for (site, (mode, expected)) in world.sim.world().sites().zip(modes) {
         let settings = SourceSettings {
             ingestion_mode: mode,
             feed_url: Some(site.absolute(&site.feeds[0].path).parse().unwrap()),
@@ -344,11 +349,7 @@ async fn the_mode_says_how_articles_are_found() {
         assert_eq!((&kinds, &asked), (&expected, &expected), "{mode:?}");
     }
     let keys = world.found_keys().await.len();
-    assert_eq!(keys, rows_of_all(&world).await, "one row for each article");
-}
-
-async fn rows_of_all(world: &World) -> usize {
-    rows(world).await.len()
+    assert_eq!(keys, rows(&world).await.len(), "one row for each article");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -406,4 +407,69 @@ async fn a_site_without_a_feed_is_read_by_its_pages() {
         .collect();
     assert_eq!(kinds, BTreeSet::from(["listing".to_owned()]), "{polls:?}");
     assert!(world.found_keys().await.len() > 50);
+}
+
+/// The whole way, on both stores: from home pages to documents.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_pages_list_becomes_documents_by_one_request_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let sqlite = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    for address in [sqlite, postgres_database().unwrap()] {
+        let config = WorldConfig {
+            sites: 8,
+            articles_per_site: 60,
+            without_feeds: true,
+            plain_fates: true,
+            crawl_delay: crawl::GAP,
+            ..WorldConfig::new(11)
+        };
+        let clock = SimClock::manual(config.start);
+        let sim = SimServer::start(config, clock, "127.0.0.1:0")
+            .await
+            .unwrap();
+        let store = crawl::open(&address).await;
+        for site in sim.world().sites() {
+            let draft = SourceDraft {
+                name: site.host.clone(),
+                url: site.home().parse().unwrap(),
+                priority: 5,
+                settings: spider(),
+            };
+            add_source(&store, &draft).await.unwrap();
+        }
+        let outside = || crawl::outside(&store, &[sim.address().port()]);
+        let poller = Arc::new(Poller::new(outside(), PollOptions::default()));
+        poller.poll_due(|_| {}).await.unwrap();
+        let options = WorkOptions {
+            ends_when_idle: true,
+            ..WorkOptions::default()
+        };
+        let worker = Arc::new(Worker::new(outside(), options));
+        worker.run(std::future::pending()).await.unwrap();
+
+        let entries: Vec<Entry> = sim.ledger().entries().collect();
+        let documents = worker.tally().documents as usize;
+        assert!(
+            share(documents, entries.len()) >= 0.98,
+            "{documents} of {}",
+            entries.len()
+        );
+        let log = sim.log().snapshot();
+        let pages = log.iter().filter(|record| record.path != "/robots.txt");
+        let fetched: Vec<&str> = pages
+            .map(|record| &*record.path)
+            .filter(|path| !is_list(path))
+            .collect();
+        assert_eq!(
+            fetched.len(),
+            documents,
+            "every page is a document, and asked for once"
+        );
+        println!(
+            "{documents} documents of {} articles, {} requests",
+            entries.len(),
+            log.len()
+        );
+        assert_eq!(politeness_violations(&log, crawl::GAP, 1), []);
+    }
 }

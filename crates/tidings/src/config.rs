@@ -6,6 +6,7 @@ mod settings;
 mod sinks;
 mod table;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) struct Config {
     pub(crate) sinks: Vec<NamedSink>,
     pub(crate) outbox_bound: u64,
     pub(crate) polls_at_once: usize,
+    /// Between two runs over all sources, if there are any by themselves.
+    pub(crate) collect_every: Option<Duration>,
     pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
 }
@@ -78,7 +81,7 @@ impl Config {
     pub(crate) fn load(cli: &Cli) -> Result<(Self, Settings), ConfigError> {
         let flags = settings::flags(&cli.global)?;
         let file = settings::read_file(cli.global.config.as_deref())?;
-        let environment = std::env::vars_os()
+        let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         let settings = Settings::resolve(file.as_ref(), &environment, &flags)?;
@@ -86,7 +89,8 @@ impl Config {
             .as_ref()
             .map_or((None, String::new()), settings::File::sinks);
         let has_search = settings.get("search.enabled");
-        let sinks = sinks::read(tables, &place, has_search).map_err(ConfigError::new)?;
+        let gorse = environment.get(sinks::GORSE_URL).map(String::as_str);
+        let sinks = sinks::read(tables, &place, has_search, gorse).map_err(ConfigError::new)?;
         let config = Self {
             sinks,
             ..Self::from_settings(&settings)
@@ -138,6 +142,9 @@ impl Config {
                 keep_html: settings.get("fetch.keep_html"),
             },
             polls_at_once: settings.get("poll.at_once"),
+            collect_every: Some(settings.get("collect.every_minutes"))
+                .filter(|minutes| *minutes > 0)
+                .map(|minutes: u64| Duration::from_secs(minutes * 60)),
             server: ServerConfig {
                 is_enabled: settings.get("server.enabled"),
                 bind: settings.get("server.bind"),

@@ -204,6 +204,7 @@ fn poll_options(config: &Config) -> PollOptions {
         // Whoever adds a source, here or elsewhere, watches for its first news.
         every: Duration::from_secs(2),
         at_once: config.polls_at_once,
+        collect_every: config.collect_every,
         ..PollOptions::default()
     }
 }

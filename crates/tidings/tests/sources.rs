@@ -6,7 +6,7 @@ mod tidings;
 
 use serde_json::Value;
 use tidings::{Ended, Run};
-use tidings_sim::{FakeApi, SimClock, SimServer, WorldConfig};
+use tidings_sim::{FakeApi, SimClock, SimServer, SiteTrap, WorldConfig};
 
 struct Desk {
     _runtime: tokio::runtime::Runtime,
@@ -16,15 +16,18 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
+        Self::with(WorldConfig {
+            sites: 3,
+            ..WorldConfig::new(5)
+        })
+    }
+
+    fn with(config: WorldConfig) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .unwrap();
-        let config = WorldConfig {
-            sites: 3,
-            ..WorldConfig::new(5)
-        };
         let sim = runtime.block_on(SimServer::start(config, SimClock::real(), "127.0.0.1:0"));
         Self {
             sim: sim.unwrap(),
@@ -410,5 +413,70 @@ fn a_service_is_added_by_file_and_collected_from() {
         wrong.stderr.contains("config.lists: is unknown"),
         "{}",
         wrong.stderr
+    );
+}
+
+#[test]
+fn a_site_without_a_feed_is_read_by_its_pages() {
+    let desk = Desk::with(WorldConfig {
+        sites: 2,
+        without_feeds: true,
+        plain_fates: true,
+        traps: [(0, SiteTrap::Calendar)].into(),
+        crawl_delay: std::time::Duration::from_millis(20),
+        ..WorldConfig::new(5)
+    });
+    let home = desk.sim.world().site(0).home();
+    let quick = ["--set", "fetch.host_delay_ms=10"];
+    let added = desk.ok(&[
+        "source", "add", &home, "--name", "paper", "--mode", "spider",
+    ]);
+    assert_eq!(
+        added,
+        format!("added paper, which follows the pages of {home}\n")
+    );
+    desk.ok(&[&["poll", "--once"], &quick[..]].concat());
+    let shown = desk.ok(&["source", "show", "paper"]);
+    assert!(shown.contains("/section/sport"), "{shown}");
+    assert!(
+        shown.contains("ok; not followed into traps: calendar"),
+        "{shown}"
+    );
+    let found = desk.ok(&["frontier", "ls", "--json"]);
+    assert!(found.lines().count() > 30, "{found}");
+    assert!(
+        found.lines().all(|line| line.contains("\"spider\"")),
+        "{found}"
+    );
+    let dry = desk.ok(&[&["source", "fire", "paper", "--dry-run"], &quick[..]].concat());
+    assert!(dry.lines().all(|line| line.starts_with("KNOWN")), "{dry}");
+}
+
+#[test]
+fn a_service_is_added_by_flags_and_its_fields_are_checked() {
+    let desk = Desk::new();
+    let add = |more: &[&str]| {
+        let url = "https://news.ycombinator.com/";
+        desk.run(&[&["source", "add", url, "--name", "hn"], more].concat())
+    };
+    let rows: [(&[&str], &str); 4] = [
+        (&["--kind", "hackernew"], "may be feed, newsapi"),
+        (
+            &["--kind", "hackernews", "--ask", "{\"lsit\": 1}"],
+            "config.lsit: is unknown",
+        ),
+        (&["--kind", "hackernews", "--ask", "{list}"], "is not JSON"),
+        (&["--ask", "{}"], "--kind"),
+    ];
+    for (args, message) in rows {
+        let ended = add(args);
+        assert_ne!(ended.code, 0, "{args:?}");
+        assert!(ended.stderr.contains(message), "{args:?}: {}", ended.stderr);
+    }
+    let added = add(&["--kind", "hackernews", "--ask", "{\"list\": \"all\"}"]);
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    assert_eq!(
+        added.stdout,
+        "added hn, which follows the service hackernews\n"
     );
 }

@@ -7,7 +7,9 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
-use tidings_engine::{PollPolicy, SourceDraft, SourceSettings, add_source, discover};
+use tidings_engine::{
+    IngestionMode, PollPolicy, SourceDraft, SourceSettings, add_source, discover,
+};
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_net::{Client, RobotsGate};
 use tidings_store::{Feed, Source, Store};
@@ -25,7 +27,9 @@ use crate::{output, stores};
   tidings add https://example.com/
   tidings add https://example.com/ --dry-run        only look
   tidings add https://example.com/ --feed https://example.com/feed.xml --name example
-  tidings add https://example.com/ --tag local --priority 8")]
+  tidings add https://example.com/ --tag local --priority 8
+  tidings add https://example.com/ --mode spider    read its pages, whatever feeds it has
+  tidings add https://www.theguardian.com/ --kind guardian --ask '{\"q\": \"harbour\"}'")]
 pub(crate) struct AddArgs {
     /// Any page of the site, or the feed itself
     url: FetchUrl,
@@ -61,6 +65,18 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "MINUTES")]
     interval: Option<u32>,
 
+    /// How its articles are found [default: by its feed, else by its pages]
+    #[arg(long)]
+    mode: Option<ModeName>,
+
+    /// The service that it is asked through: guardian, newsapi, arxiv, …
+    #[arg(long)]
+    kind: Option<String>,
+
+    /// What the service is asked for: its `config`, as JSON
+    #[arg(long, value_name = "JSON", requires = "kind")]
+    ask: Option<String>,
+
     /// 1 to 10; more is sooner
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=10))]
     priority: Option<u8>,
@@ -81,6 +97,13 @@ enum PolicyName {
     Adaptive,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeName {
+    Feed,
+    Spider,
+    Both,
+}
+
 impl SettingArgs {
     pub(crate) fn apply(
         &self,
@@ -97,6 +120,24 @@ impl SettingArgs {
                 PolicyName::Doubling => PollPolicy::Doubling,
                 PolicyName::Adaptive => PollPolicy::Adaptive,
             };
+        }
+        if let Some(mode) = self.mode {
+            settings.ingestion_mode = Some(match mode {
+                ModeName::Feed => IngestionMode::Feed,
+                ModeName::Spider => IngestionMode::Spider,
+                ModeName::Both => IngestionMode::Both,
+            });
+        }
+        if let Some(kind) = &self.kind {
+            settings.kind.clone_from(kind);
+        }
+        if let Some(ask) = &self.ask {
+            settings.config =
+                serde_json::from_str(ask).with_context(|| format!("--ask {ask} is not JSON"))?;
+        }
+        if self.kind.is_some() {
+            // The error names the field, before anything is asked.
+            SourceSettings::parse(name, &settings.to_json())?;
         }
         if let Some(minutes) = self.interval {
             settings.feed_poll_interval_minutes = minutes;
@@ -161,7 +202,10 @@ pub(crate) async fn add(
     };
     args.settings
         .apply(name, &mut draft.settings, &mut draft.priority)?;
-    if draft.settings.feed_url.is_none() {
+    let is_known = draft.settings.feed_url.is_some()
+        || draft.settings.kind != "feed"
+        || draft.settings.ingestion_mode == Some(IngestionMode::Spider);
+    if !is_known {
         let found = look(args, config).await?;
         if args.dry_run {
             return Ok(preview(&found, json)?);
@@ -172,11 +216,8 @@ pub(crate) async fn add(
         follow_best(&mut draft, &found)?;
     }
     if args.dry_run {
-        let feed = draft.settings.feed_url.map(String::from);
-        return Ok(output::line(&format!(
-            "{name} would follow {}",
-            feed.unwrap_or_default()
-        ))?);
+        let what = followed(&draft);
+        return Ok(output::line(&format!("{name} would follow {what}"))?);
     }
     let (source, feed) = add_source(store, &draft)
         .await
@@ -184,13 +225,21 @@ pub(crate) async fn add(
     if json {
         return Ok(output::json(&Shown::of(source, feed))?);
     }
-    let follows = [&draft.settings.feed_url, &draft.settings.sitemap_url];
-    let follows = follows.into_iter().flatten().next();
+    let what = followed(&draft);
     Ok(output::line(&format!(
-        "added {}, which follows {}",
-        source.name,
-        follows.map_or("", FetchUrl::as_str)
+        "added {}, which follows {what}",
+        source.name
     ))?)
+}
+
+fn followed(draft: &SourceDraft) -> String {
+    let settings = &draft.settings;
+    let feed = settings.feed_url.as_ref().or(settings.sitemap_url.as_ref());
+    match feed {
+        _ if settings.kind != "feed" => format!("the service {}", settings.kind),
+        Some(feed) if settings.mode() != IngestionMode::Spider => feed.as_str().to_owned(),
+        _ => format!("the pages of {}", draft.url),
+    }
 }
 
 async fn look(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
@@ -206,14 +255,17 @@ async fn look(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
     Ok(found.with_context(|| format!("{} was not searched", args.url))?)
 }
 
-/// The best feed, or a sitemap where there is none.
+/// The best feed, or a sitemap where there is none, or else its pages.
 fn follow_best(draft: &mut SourceDraft, found: &[Ranked]) -> anyhow::Result<()> {
-    let best = found.first().with_context(|| {
-        format!(
+    let Some(best) = found.first() else {
+        anyhow::ensure!(
+            draft.settings.ingestion_mode.is_none(),
             "{} has no feed and no sitemap that we can find; give its feed with --feed",
             draft.url
-        )
-    })?;
+        );
+        draft.settings.ingestion_mode = Some(IngestionMode::Spider);
+        return Ok(());
+    };
     let url = FetchUrl::parse(&best.candidate.url).context("what was found has no address")?;
     match best.candidate.kind {
         CandidateKind::Feed => draft.settings.feed_url = Some(url),

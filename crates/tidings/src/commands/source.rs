@@ -246,6 +246,7 @@ fn feed_state(feed: &Feed) -> String {
         return format!("paused: {reason}");
     }
     match (&feed.last_error, feed.last_polled_at) {
+        (Some(note), _) if feed.consecutive_errors == 0 => format!("ok; {note}"),
         (Some(error), _) => format!("failing {} times: {error}", feed.consecutive_errors),
         (None, None) => "not polled yet".to_owned(),
         (None, Some(_)) => "ok".to_owned(),
@@ -265,13 +266,31 @@ async fn show(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
         struct WithLog {
             #[serde(flatten)]
             shown: Shown,
+            feeds: Vec<Feed>,
             polls: Vec<FetchLogRow>,
         }
         let shown = Shown::of(source, feed);
-        return output::json(&WithLog { shown, polls: log });
+        let polls = log;
+        return output::json(&WithLog {
+            shown,
+            feeds,
+            polls,
+        });
     }
     output::columns(&[row(&source, feed.as_ref())])?;
     output::line(&format!("settings {}", source.config))?;
+    if feeds.len() > 1 {
+        let row = |feed: &Feed| {
+            [
+                feed.kind.clone(),
+                feed_state(feed),
+                format!("{} items", feed.item_count),
+                format!("next {}", feed.next_poll_at),
+                feed.url.clone(),
+            ]
+        };
+        output::columns(&feeds.iter().map(row).collect::<Vec<_>>())?;
+    }
     let line = |poll: &FetchLogRow| {
         [
             poll.started_at.to_string(),

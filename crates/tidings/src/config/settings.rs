@@ -217,12 +217,8 @@ impl Settings {
                 .find_map(|name| environment.get(&name).map(|value| (name, value)));
             if let Some((name, value)) = set {
                 let place = format!("environment {name}");
-                give(
-                    setting.key,
-                    value.clone(),
-                    Origin::Environment(name),
-                    &place,
-                );
+                let value = setting.spelled(&name, value);
+                give(setting.key, value, Origin::Environment(name), &place);
             }
         }
         for flag in flags {
@@ -404,9 +400,28 @@ mod tests {
 
     #[test]
     fn a_borrowed_name_works_alone() {
-        let settings =
-            Settings::resolve(None, &environment(&[("LOG_LEVEL", "error")]), &[]).unwrap();
-        assert_eq!(settings.text("log.level"), "error");
+        let rows = [
+            ("LOG_LEVEL", "error", "log.level", "error"),
+            ("FETCH_CONCURRENCY", "20", "fetch.at_once", "20"),
+            ("FETCH_TIMEOUT_MS", "1500", "net.total_seconds", "2"),
+            (
+                "TIDINGS_NET_TOTAL_SECONDS",
+                "1500",
+                "net.total_seconds",
+                "1500",
+            ),
+            (
+                "AUTO_COLLECT_INTERVAL_MINUTES",
+                "30",
+                "collect.every_minutes",
+                "30",
+            ),
+        ];
+        for (name, value, key, expected) in rows {
+            let environment = environment(&[(name, value)]);
+            let settings = Settings::resolve(None, &environment, &[]).unwrap();
+            assert_eq!(settings.text(key), expected, "{name}");
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ pub(crate) struct NamedSink {
     pub(crate) wants_duplicates: bool,
 }
 
+/// The address of a Gorse that other tools of the trade name in the environment.
+pub(super) const GORSE_URL: &str = "GORSE_BASE_URL";
+const GORSE: &str = "gorse";
 /// The name of the embedded search, and of its folder.
 pub(crate) const SEARCH: &str = "search";
 
@@ -21,6 +24,7 @@ pub(super) fn read(
     tables: Option<&Value>,
     place: &str,
     has_search: bool,
+    gorse_url: Option<&str>,
 ) -> Result<Vec<NamedSink>, Vec<String>> {
     let mut sinks = Vec::new();
     let mut problems = Vec::new();
@@ -46,6 +50,18 @@ pub(super) fn read(
             Ok(sink) if !tables.contains_key(SEARCH) => sinks.push(sink),
             Ok(_) => {}
             Err(why) => problems.push(format!("the embedded search: {why}")),
+        }
+    }
+    let is_gorse = |sink: &NamedSink| matches!(sink.config, SinkConfig::Gorse(_));
+    if let Some(url) = gorse_url
+        && !sinks.iter().any(is_gorse)
+        && !tables.contains_key(GORSE)
+    {
+        let table =
+            [("kind", GORSE), ("url", url)].map(|(key, value)| (key.to_owned(), value.into()));
+        match read_one(GORSE, &Value::Table(Table::from_iter(table))) {
+            Ok(sink) => sinks.push(sink),
+            Err(why) => problems.push(format!("environment {GORSE_URL}: {why}")),
         }
     }
     match problems.is_empty() {
@@ -88,7 +104,7 @@ mod tests {
 
     fn names(text: &str, has_search: bool) -> Result<Vec<String>, Vec<String>> {
         let table: Table = text.parse().unwrap();
-        let sinks = read(table.get("sinks"), "tidings.toml", has_search)?;
+        let sinks = read(table.get("sinks"), "tidings.toml", has_search, None)?;
         Ok(sinks.into_iter().map(|sink| sink.name).collect())
     }
 
@@ -100,6 +116,19 @@ mod tests {
         assert_eq!(names(own, true).unwrap(), ["mine"]);
         let hook = "[sinks.hook]\nkind = 'webhook'\nurl = 'https://a.example/'\nsecret_env = 'S'\nduplicates = true";
         assert_eq!(names(hook, true).unwrap(), ["hook", "search"]);
+    }
+
+    #[test]
+    fn a_gorse_of_the_environment_is_a_sink_unless_one_is_configured() {
+        let names = |text: &str| {
+            let table: Table = text.parse().unwrap();
+            let url = Some("http://127.0.0.1:8087");
+            let sinks = read(table.get("sinks"), "tidings.toml", false, url).unwrap();
+            sinks.into_iter().map(|sink| sink.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(""), ["gorse"]);
+        let own = "[sinks.mine]\nkind = 'gorse'\nurl = 'http://127.0.0.1:9999'";
+        assert_eq!(names(own), ["mine"]);
     }
 
     #[test]

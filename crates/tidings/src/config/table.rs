@@ -93,7 +93,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "net.total_seconds",
-        other_names: &[],
+        other_names: &["FETCH_TIMEOUT_MS"],
         default: "30",
         kind: Kind::Number {
             least: 1,
@@ -238,6 +238,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "feeds polled at once by this process",
     },
     Setting {
+        key: "collect.every_minutes",
+        other_names: &["AUTO_COLLECT_INTERVAL_MINUTES"],
+        default: "0",
+        kind: Kind::Number {
+            least: 0,
+            most: 60 * 24 * 30,
+        },
+        about: "a run over all sources so often, over all machines; 0: never by itself",
+    },
+    Setting {
         key: "search.enabled",
         other_names: &[],
         default: "true",
@@ -329,6 +339,17 @@ impl Setting {
         // The program's own name wins over the borrowed ones.
         let own = format!("TIDINGS_{}", self.key.replace('.', "_").to_uppercase());
         std::iter::once(own).chain(self.other_names.iter().map(|name| (*name).to_owned()))
+    }
+
+    /// A value as the variable of this name spells it. Other tools count in
+    /// milliseconds where we count in seconds.
+    pub(super) fn spelled(&self, variable: &str, value: &str) -> String {
+        let is_other = self.other_names.contains(&variable);
+        let is_finer = variable.ends_with("_MS") && self.key.ends_with("_seconds");
+        match value.trim().parse::<u64>() {
+            Ok(number) if is_other && is_finer => number.div_ceil(1000).to_string(),
+            _ => value.to_owned(),
+        }
     }
 
     pub(super) fn check(&self, value: &str) -> Result<(), String> {
