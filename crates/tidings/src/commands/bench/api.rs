@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use tidings_net::{Client, NetOptions};
+use tidings_net::{Client, Egress, NetOptions};
 use tidings_server::{Server, ServerOptions};
 use tidings_sim::PostgresServer;
 use tidings_store::{ClaimRequest, Completion, Outcome, Role, Store, StoreOptions, Submission};
@@ -129,10 +129,20 @@ async fn measure(
     let store = Store::open(address, &options).await?;
     fill(&store, args.urls).await?;
     store.add_token("bench", Role::Admin, SECRET).await?;
-    let client = Client::new(NetOptions::default()).context("the network can't be used")?;
+    let client = Client::new(NetOptions {
+        egress: Egress {
+            allow: vec!["127.0.0.0/8".parse().context("the loopback network")?],
+            ports: vec![1..=u16::MAX],
+        },
+        ..NetOptions::default()
+    })
+    .context("the network can't be used")?;
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(ServerOptions::new(bind), store.clone(), client).await?;
-    let at = server.address();
+    let server = Server::bind(ServerOptions::new(bind), store.clone(), client.clone()).await?;
+    let at = &Asked {
+        at: server.address(),
+        client,
+    };
     let serving = tokio::spawn(server.run(std::future::pending()));
     let mut show = |what: &str, mut taken: Vec<Duration>| -> anyhow::Result<()> {
         taken.sort_unstable();
@@ -195,6 +205,12 @@ async fn measure(
     Ok(())
 }
 
+/// The server that is asked, and the door that leads there.
+struct Asked {
+    at: SocketAddr,
+    client: Client,
+}
+
 /// Most URLs wait; a tenth has been fetched, some of those failed or died, and
 /// a few are of another source.
 async fn fill(store: &Store, urls: usize) -> anyhow::Result<()> {
@@ -248,7 +264,7 @@ fn outcome(n: usize) -> Outcome {
 }
 
 /// The first page, then the pages after it, and again from the start.
-async fn walk(at: SocketAddr, path: &str, requests: usize) -> anyhow::Result<Vec<Duration>> {
+async fn walk(at: &Asked, path: &str, requests: usize) -> anyhow::Result<Vec<Duration>> {
     let (mut taken, mut next) = (Vec::new(), None::<String>);
     for _ in 0..requests {
         let joint = if path.contains('?') { '&' } else { '?' };
@@ -265,9 +281,13 @@ async fn walk(at: SocketAddr, path: &str, requests: usize) -> anyhow::Result<Vec
     Ok(taken)
 }
 
-async fn connect(at: SocketAddr, head: &str, body: &str) -> anyhow::Result<TcpStream> {
-    let mut connection = TcpStream::connect(at).await?;
-    let head = format!("{head}\r\nhost: {at}\r\nauthorization: Bearer {SECRET}\r\n\r\n");
+async fn connect(at: &Asked, head: &str, body: &str) -> anyhow::Result<TcpStream> {
+    let host = at.at.ip().to_string();
+    let mut connection = at.client.connect(&host, at.at.port()).await?;
+    let head = format!(
+        "{head}\r\nhost: {}\r\nauthorization: Bearer {SECRET}\r\n\r\n",
+        at.at
+    );
     connection.write_all(head.as_bytes()).await?;
     connection.write_all(body.as_bytes()).await?;
     Ok(connection)
@@ -275,7 +295,7 @@ async fn connect(at: SocketAddr, head: &str, body: &str) -> anyhow::Result<TcpSt
 
 /// The whole answer as text; anything but success is an error.
 async fn ask(
-    at: SocketAddr,
+    at: &Asked,
     method: &str,
     path: &str,
     kind: &str,
@@ -298,7 +318,7 @@ async fn ask(
 }
 
 /// What so many clients of `/events` cost in memory while something happens.
-async fn streams(at: SocketAddr, number: usize) -> anyhow::Result<f64> {
+async fn streams(at: &Asked, number: usize) -> anyhow::Result<f64> {
     forget_peak();
     let before = peak_mib();
     let mut open = Vec::with_capacity(number);
