@@ -448,7 +448,9 @@ impl Store {
             Some(host) => self.count_host(host, MOST_SORTED + 1).await?,
             None => self.counted(filter).await?,
         };
-        let most: i64 = most.iter().map(|(_, n)| n).sum();
+        let is_wanted = |status| filter.status.is_none_or(|wanted| wanted == status);
+        let wanted = most.iter().filter(|(status, _)| is_wanted(*status));
+        let most: i64 = wanted.map(|(_, n)| n).sum();
         if most > i64::from(MOST_SORTED) {
             return Err(StoreError::TooManyToSort { most: MOST_SORTED });
         }

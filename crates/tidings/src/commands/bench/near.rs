@@ -114,7 +114,7 @@ async fn measure(args: &NearArgs, quiet: bool) -> anyhow::Result<Vec<Figure>> {
             let file = folder.path().join("tidings.db");
             let address = format!("sqlite:{}", file.display());
             let mut figure = one_size(args, "sqlite", &address, *size).await?;
-            figure.bytes_per_document = sqlite_bytes(&file).await? / size;
+            figure.bytes_per_document = sqlite_bytes(&file)? / size;
             show(figure)?;
         }
     }
@@ -159,17 +159,10 @@ async fn one_size(
     })
 }
 
-/// The size of a file that was just closed: what its log holds is copied back by
-/// the last that leaves it, and then there is no log.
-async fn sqlite_bytes(file: &Path) -> anyhow::Result<u64> {
-    let log = file.with_extension("db-wal");
-    for _ in 0..CLOSING_TRIES {
-        if !log.exists() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    Ok(std::fs::metadata(file)?.len())
+/// The size of the file, and of its log as long as there is one.
+fn sqlite_bytes(file: &Path) -> anyhow::Result<u64> {
+    let log = std::fs::metadata(file.with_extension("db-wal"));
+    Ok(std::fs::metadata(file)?.len() + log.map_or(0, |log| log.len()))
 }
 
 async fn postgres_bytes(address: &str) -> anyhow::Result<u64> {
@@ -182,7 +175,6 @@ async fn postgres_bytes(address: &str) -> anyhow::Result<u64> {
 }
 
 /// Tenths of a second that a file may take to be closed.
-const CLOSING_TRIES: u32 = 600;
 
 /// Sites; each has a hundredth of a percent of the documents.
 const HOSTS: u64 = 10_000;
