@@ -174,8 +174,6 @@ async fn postgres_bytes(address: &str) -> anyhow::Result<u64> {
     Ok(row.get::<_, i64>(0).unsigned_abs())
 }
 
-/// Tenths of a second that a file may take to be closed.
-
 /// Sites; each has a hundredth of a percent of the documents.
 const HOSTS: u64 = 10_000;
 /// Documents of one commit, as a busy process has them.
