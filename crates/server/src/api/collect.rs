@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use tidings_engine::{CollectError, CollectOptions, Collected};
+use tidings_engine::{CollectError, CollectOptions};
 
-use crate::app::App;
 use crate::call::{Answer, Call, json};
 use crate::problem::Problem;
 
@@ -23,28 +22,24 @@ pub(crate) async fn run(call: Call) -> Answer {
         ..defaults
     };
     fields.end()?;
-    json(&collected(&call.app, options).await?)
+    let poller = Arc::clone(&call.app.poller);
+    let run = tokio::spawn(async move { poller.collect(&options, |_| {}).await });
+    json(&run.await.map_err(Problem::internal)?.map_err(refused)?)
 }
 
 pub(crate) async fn test(call: Call) -> Answer {
-    let options = CollectOptions {
-        sources: vec![call.needed("source")?],
-        dry_run: true,
-        ..CollectOptions::default()
-    };
-    json(&collected(&call.app, options).await?)
+    let name: String = call.needed("source")?;
+    let checked = call.app.poller.check_source(&name).await;
+    json(&checked.map_err(refused)?)
 }
 
-async fn collected(app: &App, options: CollectOptions) -> Result<Collected, Problem> {
-    let poller = Arc::clone(&app.poller);
-    let run = tokio::spawn(async move { poller.collect(&options, |_| {}).await });
-    let ended = run.await.map_err(Problem::internal)?;
-    ended.map_err(|error| match error {
+fn refused(error: CollectError) -> Problem {
+    match error {
         CollectError::Running(_) => Problem {
             retry_after: Some(30),
             ..Problem::new(StatusCode::CONFLICT, error.to_string())
         },
         CollectError::NoSuchSource(_) => Problem::field("source", error.to_string()),
         CollectError::Store(error) => error.into(),
-    })
+    }
 }

@@ -127,7 +127,7 @@ pub(super) static ROUTES: &[Route] = &[
     post("/collect", "Ask all sources, or some, once: what is new is submitted", by!(api::collect::run))
         .takes(Takes::Json("CollectOrder")).gives("Collected").within(1800),
     Route { role: OPERATOR, ..get("/collect/test", "What one source would bring; writes nothing", by!(api::collect::test)) }
-        .with(&[needed("source", Kind::Text, "name of the source")]).gives("Collected").within(180),
+        .with(&[needed("source", Kind::Text, "name of the source")]).gives("CheckedSource").within(180),
 
     for_admins(get("/api/v1/tokens", "All tokens, without their secrets", by!(api::tokens::list)).gives("TokenList")),
     for_admins(post("/api/v1/tokens", "Make a token; its secret is shown once", by!(api::tokens::add)).takes(Takes::Json("TokenDraft")).gives("NewToken")),

@@ -381,6 +381,9 @@ async fn sources_are_collected_from() {
     let dry = served.get("/collect/test?source=good").await.good();
     let new = dry["items_new"].as_u64().unwrap();
     assert!(new > 0, "{dry}");
+    assert_eq!(dry["items"].as_array().unwrap().len() as u64, new);
+    let gone = served.get("/collect/test?source=broken").await.good();
+    assert!(gone["error"].is_string(), "{gone}");
     let stats = served.get("/api/v1/frontier/stats").await.good();
     assert_eq!(stats["by_status"]["pending"], 0, "a test writes nothing");
     let nobody = served.get("/collect/test?source=nobody").await;
