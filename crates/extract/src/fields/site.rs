@@ -2,11 +2,16 @@
 //! without that name. The name comes from the page's own words, its address,
 //! and from what one of its titles has more than another.
 
-use crate::text::{fold_whitespace, letters};
+use crate::text::{fold_whitespace, letters, word_count};
 
 const SEPARATORS: [&str; 10] = [
     " | ", " - ", " – ", " — ", " » ", " « ", " · ", " • ", " :: ", " ― ",
 ];
+
+/// The names of sites and rubrics have no more words,
+const TAIL_WORDS: usize = 5;
+/// and no more characters.
+const TAIL: usize = 34;
 
 /// The site, as its name appears in titles.
 #[derive(Debug)]
@@ -75,9 +80,7 @@ impl Site {
         for _ in 0..2 {
             for separator in SEPARATORS {
                 if let Some((rest, last)) = best.rsplit_once(separator) {
-                    let rubric = matches!(separator, " | " | " » " | " :: ")
-                        && last.split_whitespace().count() <= 3
-                        && rest.split_whitespace().count() >= 3;
+                    let rubric = matches!(separator, " | " | " » " | " :: ") && is_tail(rest, last);
                     if (self.owns(last) || rubric) && !rest.trim().is_empty() {
                         best = rest.trim();
                     }
@@ -92,6 +95,11 @@ impl Site {
         }
         best.to_owned()
     }
+}
+
+/// Whether this is the name of a site or of a rubric behind a full title, by its length.
+pub(super) fn is_tail(title: &str, last: &str) -> bool {
+    word_count(title) >= 3 && word_count(last) <= TAIL_WORDS && last.chars().count() <= TAIL
 }
 
 /// What stands behind a separator where the title goes on after `other`.
@@ -132,6 +140,15 @@ mod tests {
             ),
             ("Rise - and fall", Some("The Daily"), "Rise - and fall"),
             ("A long story | Daily News", None, "A long story"),
+            ("A long story | All the News of Today", None, "A long story"),
+            (
+                "A long story | All the News of Today and More",
+                None,
+                "A long story | All the News of Today and More",
+            ),
+            ("Stories | Daily News", None, "Stories | Daily News"),
+            ("如何在家烤面包｜面包师", None, "如何在家烤面包｜面包师"),
+            ("如何在家烤面包 | 面包师", None, "如何在家烤面包"),
             ("A long story – Gazette", None, "A long story"),
             ("A long story| The Daily", Some("The Daily"), "A long story"),
             ("A long story|Daily", Some("The Daily"), "A long story"),

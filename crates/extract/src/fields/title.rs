@@ -1,7 +1,7 @@
 //! The title: the headline that the page shows, confirmed by what it says in
 //! its head; without the name of the site.
 
-use super::site::Site;
+use super::site::{Site, is_tail};
 use crate::provenance::{Origin, Sourced};
 use crate::text::letters;
 
@@ -11,8 +11,10 @@ const LONGEST: usize = 150;
 const RUBRIC: usize = 3;
 /// if several witnesses agree on a title of at least so many.
 const FULL: usize = 5;
-/// Words that may stand before the title in the heading: "Blog:", "Opinion |".
-const KICKER: usize = 3;
+/// A heading of the first level says the same as the head if it shares more of its words.
+const LIKE: f32 = 0.34;
+/// Words that may stand beside the title in the heading: "Blog:", "/ Dec 2026".
+const LABEL: usize = 3;
 
 /// What could be the title.
 #[derive(Debug, Default)]
@@ -61,12 +63,9 @@ pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
             origin,
         )
     });
-    let heads: Vec<String> = declared
-        .iter()
-        .filter_map(|(text, _)| text.clone())
-        .collect();
+    let heads = heads(&declared);
     if let Some(heading) = headline(&candidates.headings, &heads, &site) {
-        let heading = without_kicker(heading, &heads).unwrap_or(heading);
+        let heading = without_label(heading, &heads).unwrap_or(heading);
         let title = site.cut(heading);
         let fuller = candidates
             .json_ld
@@ -90,7 +89,36 @@ pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
         .iter()
         .find(|(text, _)| text.as_deref().is_some_and(supported))
         .or_else(|| declared.iter().find(|(text, _)| text.is_some()));
-    first.and_then(|(text, origin)| text.clone().map(|text| Sourced::new(text, *origin)))
+    first.and_then(|(text, origin)| {
+        let text = text.as_deref()?;
+        Some(Sourced::new(without_name(text).to_owned(), *origin))
+    })
+}
+
+/// A title that no heading shows without what may be the name of a site that we don't know.
+fn without_name(title: &str) -> &str {
+    [" - ", " – ", " — "]
+        .iter()
+        .filter_map(|separator| title.rsplit_once(separator))
+        .find(|(rest, last)| is_tail(rest, last) && !last.starts_with(char::is_lowercase))
+        .map_or(title, |(rest, _)| rest)
+}
+
+/// What the head of the page says. Microdata is mostly the heading itself, and
+/// nobody is his own witness, but it counts where there is no other.
+fn heads(declared: &[(Option<String>, Origin)]) -> Vec<String> {
+    let said = |by_page: bool| -> Vec<String> {
+        declared
+            .iter()
+            .filter(|(_, origin)| (*origin == Origin::Microdata) == by_page)
+            .filter_map(|(text, _)| text.clone())
+            .collect()
+    };
+    let heads = said(false);
+    match heads.is_empty() {
+        true => said(true),
+        false => heads,
+    }
 }
 
 fn main_headings(headings: &[(u8, String)]) -> impl Iterator<Item = &str> {
@@ -124,16 +152,28 @@ fn headline<'a>(headings: &'a [(u8, String)], heads: &[String], site: &Site) -> 
             None => shares.fold(0.0, f32::max),
         }
     };
-    let first = |level: u8, least: f32| {
+    let lower = || {
         usable
             .clone()
-            .find(|(of, text)| *of == level && likeness(text) > least)
+            .find(|(level, text)| {
+                matches!(level, 2 | 3) && heads.iter().any(|head| is_most_of(text, head))
+            })
             .map(|(_, text)| text.as_str())
     };
-    first(1, 0.34)
-        .or_else(|| first(2, 0.8))
-        .or_else(|| first(3, 0.8))
+    usable
+        .clone()
+        .find(|(level, text)| *level == 1 && likeness(text) > LIKE)
+        .map(|(_, text)| text.as_str())
+        .or_else(lower)
         .filter(|heading| !agreed.is_some_and(|title| is_rubric(heading, title)))
+}
+
+/// Whether a head says this and little more: a smaller heading may leave out
+/// the name of a site that we don't know, but a longer one is another title.
+fn is_most_of(heading: &str, head: &str) -> bool {
+    let (part, whole) = (letters(heading), letters(head));
+    (whole.starts_with(&part) || whole.ends_with(&part))
+        && word_count(heading) * 2 >= word_count(head)
 }
 
 /// A few words above an article whose full title is known.
@@ -150,14 +190,28 @@ fn agreed(heads: &[String]) -> Option<&str> {
     same.then_some(first.as_str())
 }
 
-/// The heading without a word before the title ("Blog: …") that no head repeats.
-fn without_kicker<'a>(heading: &'a str, heads: &[String]) -> Option<&'a str> {
-    let (kicker, rest) = [": ", " | ", " – ", " — ", " - "]
+/// The heading without a word before the title ("Blog: …") that a head leaves
+/// out, or behind it ("… / Dec 2026") if all do: there it could be a subtitle.
+fn without_label<'a>(heading: &'a str, heads: &[String]) -> Option<&'a str> {
+    let is_label = |text: &str| word_count(text) <= LABEL;
+    let before = [":", " | ", " – ", " — ", " - "]
         .iter()
         .filter_map(|separator| heading.split_once(separator))
-        .min_by_key(|(kicker, _)| kicker.len())?;
-    let known = heads.iter().any(|head| letters(head) == letters(rest));
-    (known && word_count(kicker) <= KICKER).then_some(rest.trim())
+        .min_by_key(|(label, _)| label.len())
+        .filter(|(label, rest)| {
+            is_label(label) && heads.iter().any(|head| letters(head) == letters(rest))
+        })
+        .map(|(_, rest)| rest.trim());
+    let behind = || {
+        [" / ", " | ", " · ", " • "]
+            .iter()
+            .filter_map(|separator| heading.rsplit_once(separator))
+            .find(|(rest, label)| {
+                is_label(label) && agreed(heads).is_some_and(|head| letters(head) == letters(rest))
+            })
+            .map(|(rest, _)| rest.trim())
+    };
+    before.or_else(behind)
 }
 
 /// What all heads say, if the heading is only its beginning.
@@ -238,18 +292,109 @@ mod tests {
     }
 
     #[test]
-    fn a_word_before_the_title_goes() {
-        for (heading, expected) in [
-            ("Blog: How bread is baked", "How bread is baked"),
-            ("Opinion | How bread is baked", "How bread is baked"),
-            ("Bread: How bread is made", "Bread: How bread is made"),
+    fn a_label_beside_the_title_goes() {
+        let title = "How bread is baked";
+        for (heading, tag, expected) in [
+            ("Blog: How bread is baked", title, title),
+            ("Title:How bread is baked", title, title),
+            ("Opinion | How bread is baked", title, title),
+            ("How bread is baked / Dec 2026", title, title),
+            ("How bread is baked · News", title, title),
+            // No head knows the title without it.
+            (
+                "Bread: How bread is made",
+                title,
+                "Bread: How bread is made",
+            ),
+            // More than a label.
+            (
+                "All that we ever learned: How bread is baked",
+                title,
+                "All that we ever learned: How bread is baked",
+            ),
+            // What stands behind the title is a subtitle until all heads leave it out.
+            (
+                "How bread is baked / a guide",
+                "Bread, a guide",
+                "How bread is baked / a guide",
+            ),
         ] {
             let candidates = TitleCandidates {
                 headings: vec![(1, heading.into())],
-                open_graph: Some("How bread is baked".into()),
+                open_graph: Some(title.into()),
+                tag: Some(tag.into()),
                 ..TitleCandidates::default()
             };
-            assert_eq!(chosen(&candidates), expected);
+            assert_eq!(chosen(&candidates), expected, "{heading}");
+        }
+    }
+
+    #[test]
+    fn microdata_of_the_heading_is_no_second_witness() {
+        let mut candidates = TitleCandidates {
+            headings: vec![(1, "Bread tips".into()), (1, "More tips".into())],
+            microdata: Some("Bread tips".into()),
+            open_graph: Some("Ten bread tips that bakers swear by".into()),
+            tag: Some("Ten bread tips that bakers swear by".into()),
+            ..TitleCandidates::default()
+        };
+        assert_eq!(chosen(&candidates), "Ten bread tips that bakers swear by");
+        (candidates.open_graph, candidates.tag) = (None, None);
+        candidates.headings.reverse();
+        assert_eq!(chosen(&candidates), "Bread tips");
+    }
+
+    #[test]
+    fn a_smaller_heading_is_the_title_only_if_a_head_says_little_more() {
+        for (heading, tag, expected) in [
+            // The name of the site, which nothing else tells.
+            (
+                "How bread is baked",
+                "Baker How bread is baked",
+                "How bread is baked",
+            ),
+            (
+                "How bread is baked, by hand and day by day",
+                "How bread is baked",
+                "How bread is baked",
+            ),
+            ("Bread", "Bread that bakers bake", "Bread that bakers bake"),
+        ] {
+            let candidates = TitleCandidates {
+                headings: vec![(2, heading.into())],
+                tag: Some(tag.into()),
+                ..TitleCandidates::default()
+            };
+            assert_eq!(chosen(&candidates), expected, "{heading}");
+        }
+    }
+
+    #[test]
+    fn a_title_that_no_heading_shows_loses_a_name_behind_a_dash() {
+        for (tag, expected) in [
+            (
+                "How bread is baked - Notes of a Baker",
+                "How bread is baked",
+            ),
+            ("How bread is baked – Notes", "How bread is baked"),
+            // A few words, or a sentence that goes on.
+            ("About bread – Notes", "About bread – Notes"),
+            (
+                "How bread is baked – by hand",
+                "How bread is baked – by hand",
+            ),
+            (
+                "How bread is baked - All That You Must Know About It",
+                "How bread is baked - All That You Must Know About It",
+            ),
+        ] {
+            let mut candidates = TitleCandidates {
+                tag: Some(tag.into()),
+                ..TitleCandidates::default()
+            };
+            assert_eq!(chosen(&candidates), expected, "{tag}");
+            candidates.headings = vec![(1, tag.into())];
+            assert_eq!(chosen(&candidates), tag);
         }
     }
 
