@@ -78,6 +78,11 @@ impl Roles {
             || self.has(Self::RELATED) && !self.has(Self::HEADER)
     }
 
+    /// Beside the text, and of no role that belongs to other texts.
+    pub(crate) fn is_only_beside(self) -> bool {
+        !self.has(Self::COMMENTS | Self::NAV | Self::FOOTER | Self::RELATED)
+    }
+
     pub(crate) fn names(self) -> String {
         const NAMES: [&str; 23] = [
             "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden",

@@ -56,3 +56,68 @@ fn a_sentence_may_say_who_wrote_it() {
         ["Maria Becker"]
     );
 }
+
+#[test]
+fn a_label_makes_a_name_of_what_stands_behind_it() {
+    for (top, expected) in [
+        ("<div>By</div><div>The Oven Team</div>", "The Oven Team"),
+        ("<div>By</div><div>Yeastie</div>", "Yeastie"),
+        (
+            "<div><span>By</span><span>Maria Becker</span></div>",
+            "Maria Becker",
+        ),
+    ] {
+        assert_eq!(authors(top, ""), [expected], "{top}");
+    }
+    assert!(authors("<div>By</div><div>clicking you agree</div>", "").is_empty());
+}
+
+#[test]
+fn the_address_of_an_author_makes_a_name_of_its_text() {
+    for (link, expected) in [
+        ("<a href=/author/yeastie/>Yeastie</a>", Some("Yeastie")),
+        (
+            "<a href=/authors/oven-staff>The Oven Team</a>",
+            Some("The Oven Team"),
+        ),
+        ("<a href=/author/yeastie/>All posts</a>", None),
+        ("<a href=/ovens/yeastie/>Yeastie</a>", None),
+    ] {
+        let found = authors(&format!("<div>{link}</div>"), "");
+        assert_eq!(found.first().map(String::as_str), expected, "{link}");
+    }
+}
+
+#[test]
+fn a_link_beside_the_text_counts_if_there_is_no_other_name() {
+    let aside = "<aside><a rel=author href=/profile/maria>Maria Becker</a></aside>";
+    let other = "<aside><a rel=author href=/profile/tom>Tom Reyes</a></aside>";
+    assert_eq!(authors(aside, ""), ["Maria Becker"]);
+    assert_eq!(authors(aside, aside), ["Maria Becker"]);
+    assert!(authors(aside, other).is_empty());
+    assert!(authors(&format!("<nav>{aside}</nav>"), "").is_empty());
+    assert_eq!(
+        authors(other, "<a rel=author href=/profile/maria>Maria Becker</a>"),
+        ["Maria Becker"]
+    );
+}
+
+#[test]
+fn a_box_about_the_author_may_say_it_at_length() {
+    let bio = "<div class=author-bio>This post was written by Maria Becker, head of dough, salt and \
+        everything else that a bakery in a small town needs</div>";
+    assert_eq!(authors("", bio), ["Maria Becker"]);
+}
+
+#[test]
+fn a_login_gives_way_to_a_name_on_the_page() {
+    let login = "<meta name=author content=andrew.k>";
+    assert_eq!(authors(login, ""), ["andrew.k"]);
+    assert_eq!(
+        authors(
+            &format!("{login}<div class=byline>By Maria Becker</div>"),
+            ""
+        ),
+        ["Maria Becker"]
+    );
+}

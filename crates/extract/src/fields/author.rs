@@ -67,16 +67,27 @@ pub(crate) fn find(
         microdata.all("author").map(str::to_owned).collect(),
         Origin::Microdata,
     ));
-    if let Some(found) = claims.iter().find(|found| !is_site(found)) {
+    let is_weak = |found: &Sourced<Vec<String>>| is_site(found) || is_login(&found.value);
+    if let Some(found) = claims.iter().find(|found| !is_weak(found)) {
         return Some(found.clone());
     }
     if let Some(found) = names(byline::in_page(document, blocks, container), Origin::Html)
-        .filter(|found| !is_site(found))
+        .filter(|found| !is_weak(found))
     {
         return Some(found);
     }
     // Better the name of the site than none: many sites sign as themselves.
     claims.into_iter().next()
+}
+
+/// How somebody is known to the system that the site is written with: "jane.doe", "jdoe2".
+fn is_login(names: &[String]) -> bool {
+    let [name] = names else {
+        return false;
+    };
+    !name.contains(char::is_whitespace)
+        && !name.contains(char::is_uppercase)
+        && name.contains(|c: char| c.is_ascii_digit() || matches!(c, '.' | '_'))
 }
 
 /// The names that structured data and meta tags give, before the page is read.
@@ -194,7 +205,8 @@ fn split_commas(part: &str) -> Vec<&str> {
         return pieces;
     }
     let is_degree = |piece: &str| {
-        piece.chars().filter(|c| c.is_alphabetic()).count() <= 5
+        !piece.contains(' ')
+            && piece.chars().filter(|c| c.is_alphabetic()).count() <= 5
             && piece.chars().filter(|c| c.is_uppercase()).count() >= 2
     };
     if pieces.len() > 1 && pieces[1..].iter().all(|piece| is_degree(piece.trim())) {
@@ -235,7 +247,21 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{is_login, split};
+
+    #[test]
+    fn a_login_is_no_name() {
+        for (name, expected) in [
+            ("jane.doe", true),
+            ("jdoe2", true),
+            ("jane_doe", true),
+            ("jane", false),
+            ("Jane.Doe", false),
+            ("j. doe", false),
+        ] {
+            assert_eq!(is_login(&[name.to_owned()]), expected, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_parted_and_cleaned() {
@@ -244,6 +270,8 @@ mod tests {
             ("Jane Doe and John Roe", vec!["Jane Doe", "John Roe"]),
             ("Jane Doe, John Roe", vec!["Jane Doe", "John Roe"]),
             ("Jane Doe, MD, PhD", vec!["Jane Doe"]),
+            ("Doe, Jane Tess", vec!["Doe, Jane Tess"]),
+            ("Doe, Jo T.", vec!["Doe, Jo T"]),
             ("https://example.com/jane", vec![]),
             ("admin", vec![]),
             ("/author/jane", vec![]),

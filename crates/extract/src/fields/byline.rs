@@ -10,29 +10,7 @@ use crate::when::find_in_words;
 /// Links that lead to an author, elements that call themselves byline or
 /// author, and lines that start with "By".
 pub(super) fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Vec<String> {
-    let mut linked = Vec::new();
-    let mut addressed = Vec::new();
-    for node in 1..document.len() {
-        if document.tag(node) != Tag::A {
-            continue;
-        }
-        let by_rel = document.raw_attr(node, "rel").is_some_and(|rel| {
-            rel.split_ascii_whitespace()
-                .any(|rel| rel.eq_ignore_ascii_case("author"))
-        });
-        let by_address = !by_rel && document.raw_attr(node, "href").is_some_and(leads_to_author);
-        if !by_rel && !by_address || blocks.roles_around(document, node).is_about_others() {
-            continue;
-        }
-        if let Some(name) = as_person(&document.text(node)) {
-            if by_rel {
-                linked.push(name);
-            } else {
-                addressed.push(name);
-            }
-        }
-    }
-    if let Some(name) = linked.into_iter().chain(addressed).next() {
+    if let Some(name) = linked(document, blocks) {
         return vec![name];
     }
     let start = blocks.within(document, container).start;
@@ -43,7 +21,7 @@ pub(super) fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeI
         .iter()
         .enumerate()
         .filter(|(_, block)| {
-            block.size < 80
+            (block.size < 80 || block.size < 160 && block.text.contains(WRITTEN_BY))
                 && !block.roles.is_about_others()
                 && block.roles.has(Roles::BYLINE | Roles::BIO)
         })
@@ -78,12 +56,47 @@ pub(super) fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeI
             && let Some(name) = blocks
                 .list
                 .get(index + 1)
-                .and_then(|next| as_person(&next.text))
+                .filter(|next| next.size < 40)
+                .and_then(|next| after_by(&format!("by {}", next.text)))
         {
             return vec![name];
         }
     }
     beside_a_date(blocks, start).into_iter().collect()
+}
+
+/// The first author that the page links to; beside the text only if no other is there.
+fn linked(document: &Document<'_>, blocks: &Blocks) -> Option<String> {
+    let (mut by_rel, mut by_address, mut beside) = (Vec::new(), Vec::new(), Vec::new());
+    for node in 1..document.len() {
+        if document.tag(node) != Tag::A {
+            continue;
+        }
+        let has_rel = document.raw_attr(node, "rel").is_some_and(|rel| {
+            rel.split_ascii_whitespace()
+                .any(|rel| rel.eq_ignore_ascii_case("author"))
+        });
+        let href = document.raw_attr(node, "href").unwrap_or_default();
+        if !has_rel && !leads_to_author(href) {
+            continue;
+        }
+        let text = document.text(node);
+        let Some(name) = as_person(&text).or_else(|| as_pen_name(&text, href)) else {
+            continue;
+        };
+        let roles = blocks.roles_around(document, node);
+        match (roles.is_about_others(), has_rel) {
+            (false, true) => by_rel.push(name),
+            (false, false) => by_address.push(name),
+            (true, _) if roles.is_only_beside() => beside.push(name),
+            (true, _) => {}
+        }
+    }
+    beside.dedup();
+    if beside.len() > 1 {
+        beside.clear();
+    }
+    by_rel.into_iter().chain(by_address).chain(beside).next()
 }
 
 /// A name on a line of its own between the headline and the text, next to a
@@ -134,6 +147,20 @@ fn leads_to_author(href: &str) -> bool {
                 | "team"
         )
     })
+}
+
+/// A name that is not that of a person ("Yeastie", "The Oven Team"), if the address of the author has a word of it.
+fn as_pen_name(text: &str, href: &str) -> Option<String> {
+    let name = text.trim();
+    let address = href
+        .trim_end_matches('/')
+        .rsplit('/')
+        .next()?
+        .to_lowercase();
+    let is_in_address = |word: &str| word.len() >= 3 && address.contains(&word.to_lowercase());
+    let words: Vec<&str> = name.split_whitespace().collect();
+    ((1..=4).contains(&words.len()) && words.iter().any(|word| is_in_address(word)))
+        .then(|| name.to_owned())
 }
 
 /// A line that is nothing but the name of a person.
@@ -210,6 +237,12 @@ fn after_by(text: &str) -> Option<String> {
         "autor: ",
         "autor ",
     ];
+    // "By" and the name in elements of their own.
+    if let Some(name) = text.strip_prefix("By")
+        && name.starts_with(char::is_uppercase)
+    {
+        return after_by(&format!("by {name}"));
+    }
     let lower = text.to_lowercase();
     let found = STARTS
         .iter()
@@ -254,6 +287,8 @@ mod tests {
             ("Written by Jane Doe on August 3, 2024", Some("Jane Doe")),
             ("By clicking you agree to our terms", None),
             ("Written by:Jane Doe", Some("Jane Doe")),
+            ("ByJane Doe", Some("Jane Doe")),
+            ("Byron Doe", None),
             (
                 "This post was written by Jane Doe, baker in Ulm.",
                 Some("Jane Doe"),
