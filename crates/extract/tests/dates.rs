@@ -80,3 +80,28 @@ fn the_data_of_the_page_counts_if_it_names_one_day() {
         Some("2026-03-02")
     );
 }
+
+#[test]
+fn the_page_tells_which_number_is_the_month() {
+    let head = "<meta name='article:published_time' content='03-09-2026'>";
+    for (top, expected) in [
+        ("", "2026-09-03"),
+        (
+            "<h1>How bread is baked</h1><div>Published March 9, 2026</div>",
+            "2026-03-09",
+        ),
+        // Another day is no other reading.
+        (
+            "<h1>How bread is baked</h1><div>Published March 12, 2026</div>",
+            "2026-09-03",
+        ),
+    ] {
+        assert_eq!(published(head, top, "").as_deref(), Some(expected), "{top}");
+    }
+    let top = "<h1>How bread is baked</h1><div>Published March 9, 2026</div>";
+    for clear in ["2026-09-03", "September 3, 2026"] {
+        let head = format!("<meta name='article:published_time' content='{clear}'>");
+        let found = published(&head, top, "");
+        assert_eq!(found.as_deref(), Some("2026-09-03"), "{clear}");
+    }
+}

@@ -94,7 +94,14 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         return Some(Sourced::new(when, Origin::JsonLd));
     }
     for name in PUBLISHED {
-        if let Some(when) = meta.all(name).find_map(read) {
+        let found = meta.all(name).find_map(|text| Some((text, read(text)?)));
+        if let Some((text, when)) = found {
+            if is_ambiguous(text)
+                && let Some(shown) = in_page(evidence)
+                && Some(shown.value.day()) == swapped(when)
+            {
+                return Some(shown);
+            }
             let origin = match *name {
                 name if name.starts_with("dc") => Origin::DublinCore,
                 name if name.contains(':') => Origin::OpenGraph,
@@ -123,6 +130,18 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         (None, Some(url)) => Some(Sourced::new(url, Origin::Url)),
         (None, None) => in_scripts(evidence).map(|when| Sourced::new(when, Origin::Html)),
     }
+}
+
+/// Numbers that don't begin with the year: the first could be the day or the month.
+fn is_ambiguous(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    digits < 3 && !text.contains(char::is_alphabetic)
+}
+
+/// The other reading of `03-09-2026`.
+fn swapped(when: When) -> Option<Date> {
+    let day = when.day();
+    Date::new(day.year(), day.day(), day.month()).ok()
 }
 
 /// What the data of a page that is built in the browser says. It may be about
