@@ -110,6 +110,17 @@ fn a_box_about_the_author_may_say_it_at_length() {
 }
 
 #[test]
+fn a_label_under_the_text_counts_if_there_is_one_name() {
+    let far = "<p>Rye, wheat, salt, yeast and water, in this order, and then it is left alone.</p>"
+        .repeat(45);
+    let box_of = |name: &str| format!("<div>Written by</div><div>{name}</div>");
+    let maria = box_of("Maria Becker");
+    assert_eq!(authors("", &format!("{far}{maria}")), ["Maria Becker"]);
+    assert!(authors("", &format!("{far}{}", box_of("Yeastie"))).is_empty());
+    assert!(authors("", &format!("{far}{maria}{}", box_of("Tom Reyes"))).is_empty());
+}
+
+#[test]
 fn a_login_gives_way_to_a_name_on_the_page() {
     let login = "<meta name=author content=andrew.k>";
     assert_eq!(authors(login, ""), ["andrew.k"]);

@@ -47,12 +47,7 @@ pub(super) fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeI
         if let Some(name) = after_by(&block.text) {
             return vec![name];
         }
-        // "By" on a line of its own.
-        let is_label = matches!(
-            block.text.trim_end_matches(':').to_lowercase().as_str(),
-            "by" | "written by" | "author" | "posted by" | "von" | "par" | "por"
-        );
-        if is_label
+        if is_label(&block.text)
             && let Some(name) = blocks
                 .list
                 .get(index + 1)
@@ -62,7 +57,33 @@ pub(super) fn in_page(document: &Document<'_>, blocks: &Blocks, container: NodeI
             return vec![name];
         }
     }
-    beside_a_date(blocks, start).into_iter().collect()
+    beside_a_date(blocks, start)
+        .or_else(|| at_the_end(blocks))
+        .into_iter()
+        .collect()
+}
+
+/// "By" on a line of its own.
+fn is_label(text: &str) -> bool {
+    matches!(
+        text.trim_end_matches(':').to_lowercase().as_str(),
+        "by" | "written by" | "article by" | "author" | "posted by" | "von" | "par" | "por"
+    )
+}
+
+/// The person behind a label anywhere, if it is the only one: a box under the text.
+fn at_the_end(blocks: &Blocks) -> Option<String> {
+    let mut names: Vec<String> = blocks
+        .list
+        .windows(2)
+        .filter(|pair| is_label(&pair[0].text) && !pair[0].roles.is_about_others())
+        .filter_map(|pair| as_person(&pair[1].text))
+        .collect();
+    names.dedup();
+    match names.len() {
+        1 => names.pop(),
+        _ => None,
+    }
 }
 
 /// The first author that the page links to; beside the text only if no other is there.
