@@ -1,14 +1,18 @@
 //! One polite request to a host that is not for a URL of the frontier: a turn
 //! at its gate, robots.txt first, the answer, and the gate told what was learned.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use tidings_net::{Client, Failure, Request, Response, RobotsGate};
-use tidings_store::{HostTurn, Store};
+use tidings_store::{HostTurn, Slot, Store};
 use tidings_url::ProxyHosts;
+use tokio::time::{interval_at, sleep_until};
+use tracing::debug;
 
 use crate::way::{Manners, Way};
+use crate::work::certainly;
 
 /// What may be asked of the outside, and by which manners.
 #[derive(Debug)]
@@ -58,7 +62,14 @@ impl Outside {
             HostTurn::Later(wait) => return Ok(Asked::NotNow(wait)),
         };
         let way = Way::new(self, manners, &request.url, slot.delay);
-        let answer = way.ask(request).await;
+        let answer = self.while_held(&slot, way.ask(request)).await;
+        // Whoever may have the turn by now must not be disturbed.
+        let answer = answer.unwrap_or_else(|| {
+            Err(Failure::HostBusy {
+                host: host.as_str().to_owned(),
+                wait: self.lease,
+            })
+        });
         let learned = way.leave(&answer, Timestamp::now()).await?;
         self.store.return_slot(&slot, &learned).await?;
         Ok(match answer {
@@ -66,5 +77,27 @@ impl Outside {
             Err(Failure::HostBusy { wait, .. }) => Asked::NotNow(wait),
             Err(failure) => Asked::Failed(failure),
         })
+    }
+
+    /// Asks as long as the turn is certainly ours: it is kept alive, and when
+    /// that fails (the store is away, or this process was stopped) nothing more
+    /// is asked.
+    async fn while_held<T>(&self, slot: &Slot, asking: impl Future<Output = T>) -> Option<T> {
+        let mut asking = pin!(asking);
+        let mut until = slot.asked_at + certainly(self.lease);
+        let mut beat = interval_at(slot.asked_at + self.lease / 3, self.lease / 3);
+        loop {
+            tokio::select! {
+                // First: whoever wakes up late must not ask any more.
+                biased;
+                () = sleep_until(until) => return None,
+                answer = &mut asking => return Some(answer),
+                now = beat.tick() => match self.store.keep_slot(slot, self.lease).await {
+                    Ok(true) => until = now + certainly(self.lease),
+                    Ok(false) => return None,
+                    Err(error) => debug!(%error, "a turn can't be extended now"),
+                },
+            }
+        }
     }
 }

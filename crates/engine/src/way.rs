@@ -78,8 +78,9 @@ impl<'a> Way<'a> {
     }
 
     /// Asks, and follows.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Response, Failure> {
+    pub(crate) async fn ask(&self, mut request: Request) -> Result<Response, Failure> {
         self.pass_robots(&request.url, false).await?;
+        request.gap = self.steps().home_delay;
         let fetch = self.outside.client.fetch(request, Redirects::Ask(self));
         let response = fetch.await?;
         let mut steps = self.steps();

@@ -101,6 +101,12 @@ const OUTBOX_LOOK: Duration = Duration::from_secs(10);
 /// How long our own store may be away before it is asked again.
 const AFTER_OUTAGE: Duration = Duration::from_secs(1);
 
+/// How long a lease is certainly ours: a question that is broken off may still
+/// be worked on by the host that heard it, and whoever comes next must not meet it.
+pub(crate) fn certainly(lease: Duration) -> Duration {
+    lease * 9 / 10
+}
+
 /// Fetches whatever is due.
 #[derive(Debug)]
 pub struct Worker {
@@ -303,6 +309,7 @@ impl Worker {
             ..ClaimRequest::new(self.owner, u16::try_from(room).unwrap_or(u16::MAX))
         };
         let start = std::time::Instant::now();
+        let until = Instant::now() + certainly(self.options.lease);
         let claimed = self.outside.store.claim(&request).await?;
         note_time(&self.clocks.claiming, start);
         let count = claimed.claims.len();
@@ -312,7 +319,8 @@ impl Worker {
         });
         let now = Timestamp::from_millisecond(claimed.at.0).unwrap_or_default();
         for claim in claimed.claims {
-            self.start(Job { claim, now }, finished.clone(), halted.clone());
+            let flight = self.flights.start(claim.ticket, until);
+            self.start(Job { claim, now }, flight, finished.clone(), halted.clone());
         }
         debug!(count, "claimed");
         let is_short = count < room;
@@ -323,11 +331,11 @@ impl Worker {
     fn start(
         self: &Arc<Self>,
         job: Job,
+        flight: flight::Flight,
         finished: mpsc::Sender<flight::Landed>,
         mut halted: watch::Receiver<bool>,
     ) {
         let worker = Arc::clone(self);
-        let flight = self.flights.start(job.claim.ticket);
         tokio::spawn(async move {
             let cancelled = async {
                 tokio::select! {
@@ -341,7 +349,8 @@ impl Worker {
         });
     }
 
-    /// Extends the leases of what is under way; what was lost is cut short.
+    /// Extends the leases of what is under way; what was lost, or can't be
+    /// extended in time, is cut short.
     async fn beat(self: Arc<Self>) {
         loop {
             sleep(self.options.lease / 3).await;
@@ -349,19 +358,18 @@ impl Worker {
             if tickets.is_empty() {
                 continue;
             }
-            match self
-                .outside
-                .store
-                .heartbeat(&tickets, self.options.lease)
-                .await
-            {
+            let until = Instant::now() + certainly(self.options.lease);
+            let store = &self.outside.store;
+            match store.heartbeat(&tickets, self.options.lease).await {
                 Ok(held) => {
-                    let lost = tickets.iter().zip(held).filter(|(_, held)| !held);
-                    for (ticket, _) in lost {
-                        self.flights.lose(*ticket);
+                    for (ticket, held) in tickets.into_iter().zip(held) {
+                        match held {
+                            true => self.flights.keep(ticket, until),
+                            false => self.flights.lose(ticket),
+                        }
                     }
                 }
-                // The next one may come in time; if not, the URLs are handed out again.
+                // The next one may come in time.
                 Err(error) => warn!(%error, "leases can't be extended now"),
             }
         }

@@ -157,8 +157,12 @@ impl Client {
         if let Err(NoAnswer {
             was_stale: true, ..
         }) = &answer
+            && Deadline::now() + request.gap < deadline
         {
+            // The host may have heard it: this is another question.
+            tokio::time::sleep(request.gap).await;
             (connection, times) = self.dial(request).await?;
+            times.connect += request.gap;
             answer = self.exchange(&mut connection, request, deadline).await;
         }
         let answer = answer.map_err(|none| none.failure)?;

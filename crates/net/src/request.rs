@@ -69,6 +69,9 @@ pub struct Request {
     pub time_limit: Option<Duration>,
     /// Of a longer answer only the start is read.
     pub read_at_most: Option<usize>,
+    /// Between two questions to this host, should a connection that was kept turn
+    /// out to be dead, and the question have to be repeated on another.
+    pub gap: Duration,
 }
 
 impl Request {
@@ -84,6 +87,7 @@ impl Request {
             user_agent: None,
             time_limit: None,
             read_at_most: None,
+            gap: Duration::ZERO,
         }
     }
 
@@ -112,6 +116,7 @@ impl Request {
         next.user_agent.clone_from(&self.user_agent);
         next.time_limit = self.time_limit;
         next.read_at_most = self.read_at_most;
+        next.gap = self.gap;
         if same_origin {
             next.headers.clone_from(&self.headers);
         }

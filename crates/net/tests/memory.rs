@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use tidings_net::{Client, Egress, Limits, NetOptions, Purpose, Redirects, Request};
-use tidings_sim::{Act, RawServer};
+use tidings_sim::{Act, BROTLI_GIBIBYTE, RawServer, zstd_gibibyte};
 
 /// The spec's bound for the whole process is 256 MB; this is what may be added.
 const MOST_GROWTH: u64 = 96 * 1024 * 1024;
@@ -35,28 +35,18 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn zstd_gibibyte() -> Vec<u8> {
-    let block = [&(1_u32 << 1 | (128 * 1024) << 3).to_le_bytes()[..3], b"a"].concat();
-    [
-        &[0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58][..],
-        &block.repeat(8192),
-    ]
-    .concat()
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_hostile_peers_stay_within_the_bound() {
     // Each answer is made once and repeated, so that the server holds little.
     let gzip_bomb = gzip(&vec![0; 64 << 20]);
     let zstd_bomb = zstd_gibibyte();
-    let brotli_bomb = include_bytes!("data/gigabyte.br");
     let endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
     let server = RawServer::start("127.0.0.2:0".parse().unwrap(), move |head| {
         let kind = head.split(['/', '?']).nth(1).unwrap_or_default();
         match kind {
             "gzip" => packed("gzip", &gzip_bomb),
             "zstd" => packed("zstd", &zstd_bomb),
-            "brotli" => packed("br", brotli_bomb),
+            "brotli" => packed("br", BROTLI_GIBIBYTE),
             "twice" => packed("gzip, gzip", &gzip(&gzip_bomb)),
             "headers" => vec![
                 Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()),

@@ -24,12 +24,14 @@ mod dice;
 mod dns;
 mod fakes;
 mod fault;
+mod hostile;
 mod ledger;
 mod log;
 mod nats;
 mod postgres;
 mod prose;
 mod raw;
+mod relay;
 mod render;
 mod respond;
 mod schedule;
@@ -47,11 +49,15 @@ pub use fakes::{
     FakeWebhook, FirestoreFault, GorseFault, Story, WebhookCall, WebhookFault,
 };
 pub use fault::{Fault, FaultRule, Target, When};
+pub use hostile::{
+    BROTLI_GIBIBYTE, HostileAnswer, LOOPBACK_SPELLINGS, hostile_answers, zstd_gibibyte,
+};
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database};
 pub use raw::{Act, RawServer};
+pub use relay::{Mood, Relay};
 pub use render::{FeedDefect, FeedFormat};
 pub use server::SimServer;
 pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};

@@ -70,6 +70,11 @@ impl PostgresServer {
         format!("postgres://tidings@{host}/{database}")
     }
 
+    /// The socket on which it listens, and its only one.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(".s.PGSQL.5432")
+    }
+
     /// Makes an empty database and gives its address.
     pub fn create_database(&self) -> io::Result<String> {
         let name = fresh_name();
@@ -87,8 +92,14 @@ impl PostgresServer {
     pub fn kill(&mut self) -> io::Result<()> {
         let lines = fs::read_to_string(self.data().join("postmaster.pid"))?;
         let pid = lines.lines().next().unwrap_or_default().to_owned();
+        let children = children_of(&pid);
         finished(Command::new("sh").args(["-c", &format!("kill -9 {pid}")]))?;
         self.end_watchdog();
+        // They notice by themselves, and no server starts beside them.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < deadline && children.iter().any(|child| child.exists()) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         Ok(())
     }
 
@@ -286,6 +297,14 @@ fn find_binaries() -> Option<PathBuf> {
         .chain(versions)
         .chain(on_path.unwrap_or_default())
         .find(|folder| is_complete(folder))
+}
+
+/// The processes that a process has started, as folders that go with them.
+fn children_of(pid: &str) -> Vec<PathBuf> {
+    let list = format!("/proc/{pid}/task/{pid}/children");
+    let list = fs::read_to_string(list).unwrap_or_default();
+    let folder = |child: &str| Path::new("/proc").join(child);
+    list.split_whitespace().map(folder).collect()
 }
 
 fn finished(command: &mut Command) -> io::Result<()> {

@@ -71,8 +71,17 @@ pub(crate) trait Engine: Send + Sync + Debug {
 pub(crate) struct Statement {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
-    /// It must survive a power cut before it is acknowledged.
-    pub(crate) is_durable: bool,
+    pub(crate) outlives: Outlives,
+}
+
+/// Whose end a statement must survive once it is acknowledged. All survive the
+/// end of any process of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outlives {
+    Process,
+    /// That of a server that many machines share.
+    Server,
+    PowerCut,
 }
 
 impl Statement {
@@ -80,15 +89,24 @@ impl Statement {
         Self {
             sql: sql.into(),
             values: values.into(),
-            is_durable: true,
+            outlives: Outlives::PowerCut,
         }
     }
 
-    /// A lease, or what can be learned again: it survives the death of any
-    /// process, and after a power cut nothing but time is lost with it.
+    /// What can be learned again, and the end of a lease: when it is forgotten,
+    /// nothing but time is lost.
     pub(crate) fn passing(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
         Self {
-            is_durable: false,
+            outlives: Outlives::Process,
+            ..Self::new(sql, values)
+        }
+    }
+
+    /// A turn at a host: were it forgotten while its holder lives, two would ask
+    /// at once. When the power goes, the holder on the same machine goes too.
+    pub(crate) fn turn(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
+        Self {
+            outlives: Outlives::Server,
             ..Self::new(sql, values)
         }
     }

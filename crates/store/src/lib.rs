@@ -17,6 +17,7 @@ mod hosts;
 mod idempotency;
 mod ids;
 mod listing;
+mod local_clock;
 mod marks;
 mod migrate_store;
 mod moment;

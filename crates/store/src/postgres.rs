@@ -11,10 +11,11 @@ mod settle;
 mod submit;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use tidings_document::Sketch;
 use tokio_postgres::Config;
 
-use crate::engine::{Answer, Engine, Statement};
+use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
@@ -83,7 +84,7 @@ impl PostgresEngine {
                 known: SCHEMA_VERSION,
             });
         }
-        let now = self.clock.system_now();
+        let now = Timestamp::now().as_millisecond();
         for step in MIGRATIONS
             .iter()
             .filter(|step| step.version > found && step.version <= target)
@@ -130,8 +131,9 @@ impl PostgresEngine {
     }
 }
 
-/// A lease that a crash of the server forgets is only given out again.
-const LEASE: &str = "BEGIN; SET LOCAL synchronous_commit = off";
+/// Of what a crash of the server may forget: the end of a lease, for one, which
+/// then ends by itself.
+const PASSING: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 const DURABLE: &str = "BEGIN";
 
 /// The address as it may be shown.
@@ -176,7 +178,8 @@ impl Engine for PostgresEngine {
     }
 
     async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed> {
-        let (mut connection, now) = self.begin(LEASE).await?;
+        // Were it forgotten while its holder lives, two would ask at once.
+        let (mut connection, now) = self.begin(DURABLE).await?;
         let claimed = claim::claim(&mut connection, request, turn, now).await?;
         connection.commit().await?;
         Ok(claimed)
@@ -186,7 +189,7 @@ impl Engine for PostgresEngine {
         let how = if batch.iter().any(|settlement| settlement.document.is_some()) {
             DURABLE
         } else {
-            LEASE
+            PASSING
         };
         let (mut connection, now) = self.begin(how).await?;
         let accepted = settle::settle(
@@ -202,7 +205,8 @@ impl Engine for PostgresEngine {
     }
 
     async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>> {
-        let (mut connection, now) = self.begin(LEASE).await?;
+        // Whoever extended a lease relies on it.
+        let (mut connection, now) = self.begin(DURABLE).await?;
         let renewed = claim::renew(&mut connection, tickets, lease_ms, now).await?;
         connection.commit().await?;
         Ok(renewed)
@@ -228,7 +232,7 @@ impl Engine for PostgresEngine {
     }
 
     async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
-        let (mut connection, _) = self.begin(LEASE).await?;
+        let (mut connection, _) = self.begin(PASSING).await?;
         connection
             .execute(
                 "WITH gone AS (DELETE FROM count_changes RETURNING source_id, origin, status, n)
@@ -249,9 +253,10 @@ impl Engine for PostgresEngine {
         if statements.len() == 1 {
             return rows::run(&mut connection, &statements).await;
         }
-        let is_durable = statements.iter().any(|statement| statement.is_durable);
+        let passes = |statement: &Statement| statement.outlives == Outlives::Process;
+        let is_durable = !statements.iter().all(passes);
         connection
-            .begin(if is_durable { DURABLE } else { LEASE })
+            .begin(if is_durable { DURABLE } else { PASSING })
             .await?;
         let answers = rows::run(&mut connection, &statements).await?;
         connection.commit().await?;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use tidings_url::HostKey;
+use tokio::time::Instant;
 
 use crate::engine::{Statement, Value};
 use crate::error::Result;
@@ -18,6 +19,8 @@ use crate::store::Store;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     pub host: HostId,
+    /// Before this moment it was not ours, by the clock of this process.
+    pub asked_at: Instant,
     started_at: Moment,
     /// The gap that this host wants between two requests.
     pub delay: Duration,
@@ -37,6 +40,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 impl Store {
     /// Takes a turn at a host, if it may be asked now.
     pub async fn take_slot(&self, host: &HostKey, lease: Duration) -> Result<Turn> {
+        let asked_at = Instant::now();
         let now = self.now().await?;
         let id = HostId::of(host);
         let add = "INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
@@ -66,7 +70,7 @@ impl Store {
             Value::from(now.plus(lease)),
             Value::Int(id.0),
         ];
-        let take = Statement::passing(take, values);
+        let take = Statement::turn(take, values);
         let see = Statement::passing(
             "SELECT gate_at, blocked_until FROM hosts WHERE host_id = $1",
             [Value::Int(id.0)],
@@ -75,6 +79,7 @@ impl Store {
         if let Some(row) = answers[1].rows.first() {
             return Ok(Turn::Now(Slot {
                 host: id,
+                asked_at,
                 started_at: now,
                 delay: Duration::from_millis(row.int(0)?.unsigned_abs()),
             }));
@@ -119,10 +124,10 @@ impl Store {
         lease: Duration,
         patience: Duration,
     ) -> Result<Turn> {
-        let deadline = tokio::time::Instant::now() + patience;
+        let deadline = Instant::now() + patience;
         loop {
             match self.take_slot(host, lease).await? {
-                Turn::Later(wait) if tokio::time::Instant::now() < deadline => {
+                Turn::Later(wait) if Instant::now() < deadline => {
                     // Whoever is at it may be done long before its lease ends.
                     tokio::time::sleep(wait.min(LOOK_AGAIN)).await;
                 }
@@ -131,8 +136,8 @@ impl Store {
         }
     }
 
-    /// Extends a lease by its length from now.
-    pub async fn keep_slot(&self, slot: &Slot, lease: Duration) -> Result<()> {
+    /// Extends a lease by its length from now; false when it is another's.
+    pub async fn keep_slot(&self, slot: &Slot, lease: Duration) -> Result<bool> {
         let until = self.now().await?.plus(lease);
         let sql = "UPDATE hosts SET lease_until = $1, gate_at = CASE WHEN in_flight >= max_in_flight THEN $1 ELSE gate_at END
             WHERE host_id = $2 AND (max_in_flight > 1 OR last_start_at = $3)";
@@ -141,8 +146,7 @@ impl Store {
             Value::Int(slot.host.0),
             Value::from(slot.started_at),
         ];
-        self.execute(Statement::passing(sql, values))
-            .await
-            .map(drop)
+        let changed = self.execute(Statement::turn(sql, values)).await?;
+        Ok(changed > 0)
     }
 }

@@ -18,17 +18,18 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tidings_document::Sketch;
 
-use crate::engine::{Answer, Engine, Statement};
+use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
 use crate::listing::Waiting;
+use crate::local_clock::LocalClock;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::near::Alike;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
-use crate::store::{Clock, StoreOptions};
+use crate::store::StoreOptions;
 use crate::submission::Prepared;
 use crate::turn::Turn;
 
@@ -45,7 +46,7 @@ const BUSY_TIMEOUT_MS: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct SqliteEngine {
     place: Arc<str>,
-    clock: Clock,
+    clock: Arc<LocalClock>,
     defaults: HostDefaults,
     writer: Writer,
     readers: Readers,
@@ -67,15 +68,18 @@ impl SqliteEngine {
                 why: format!("the folder {} can't be made: {error}", folder.display()),
             })?;
         }
-        let clock = options.clock.clone();
+        let clock = Arc::new(LocalClock::new(options.clock.clone()));
         let connection =
             connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&place, &error))?;
         migrate(
             &connection,
             &place,
             options.migrate_to.unwrap_or(SCHEMA_VERSION),
-            clock.system_now(),
+            clock.now(),
         )?;
+        if let Some(moment) = last_event(&connection) {
+            clock.has_been(moment);
+        }
         Ok(Self {
             writer: Writer::start(connection, Arc::clone(&place)),
             readers: Readers::new(PathBuf::from(path), Arc::clone(&place)),
@@ -109,6 +113,12 @@ fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
+}
+
+/// When the last thing happened; none in a store without tables.
+fn last_event(connection: &Connection) -> Option<i64> {
+    let last = "SELECT at FROM events ORDER BY event_id DESC LIMIT 1";
+    connection.query_row(last, [], |row| row.get(0)).ok()
 }
 
 /// Brings the schema to `target`. The version is read inside the transaction
@@ -177,14 +187,14 @@ fn translate(place: &str, error: &rusqlite::Error) -> StoreError {
 #[async_trait]
 impl Engine for SqliteEngine {
     async fn now(&self) -> Result<Moment> {
-        Ok(Moment(self.clock.system_now()))
+        Ok(Moment(self.clock.now()))
     }
 
     async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::submit(connection, &batch, defaults, clock.system_now())
+                submit::submit(connection, &batch, defaults, clock.now())
             })
             .await
     }
@@ -194,7 +204,7 @@ impl Engine for SqliteEngine {
         // A lease that a power cut forgets is only given out again.
         self.writer
             .write(Durability::Process, move |connection| {
-                claim::claim(connection, &request, turn, clock.system_now())
+                claim::claim(connection, &request, turn, clock.now())
             })
             .await
     }
@@ -208,7 +218,7 @@ impl Engine for SqliteEngine {
         };
         self.writer
             .write(durability, move |connection| {
-                settle::settle(connection, &batch, defaults, clock.system_now())
+                settle::settle(connection, &batch, defaults, clock.now())
             })
             .await
     }
@@ -217,7 +227,7 @@ impl Engine for SqliteEngine {
         let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Process, move |connection| {
-                claim::renew(connection, &tickets, lease_ms, clock.system_now())
+                claim::renew(connection, &tickets, lease_ms, clock.now())
             })
             .await
     }
@@ -226,7 +236,7 @@ impl Engine for SqliteEngine {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::remove(connection, &ids, clock.system_now())
+                submit::remove(connection, &ids, clock.now())
             })
             .await
     }
@@ -235,7 +245,7 @@ impl Engine for SqliteEngine {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::requeue(connection, &ids, clock.system_now())
+                submit::requeue(connection, &ids, clock.now())
             })
             .await
     }
@@ -269,7 +279,8 @@ impl Engine for SqliteEngine {
                 .read(move |connection| rows::run(connection, &statements))
                 .await;
         }
-        let durability = match statements.iter().any(|statement| statement.is_durable) {
+        let outlive_all = |statement: &Statement| statement.outlives == Outlives::PowerCut;
+        let durability = match statements.iter().any(outlive_all) {
             true => Durability::Full,
             false => Durability::Process,
         };

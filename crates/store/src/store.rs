@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tidings_document::Sketch;
 use tracing::debug;
 
@@ -77,12 +76,6 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
-    /// The time of this machine, which is the database's when it is embedded.
-    pub(crate) fn system_now(&self) -> i64 {
-        self.manual()
-            .unwrap_or_else(|| Timestamp::now().as_millisecond())
-    }
-
     pub(crate) fn manual(&self) -> Option<i64> {
         match self {
             Self::Database => None,

@@ -94,6 +94,7 @@ pub(crate) enum Command {
     Url(commands::url::UrlArgs),
     Feed(commands::feed::FeedArgs),
     Bench(commands::bench::BenchArgs),
+    Torture(commands::torture::TortureArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),
 }

@@ -25,5 +25,6 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod tail;
 pub(crate) mod token;
+pub(crate) mod torture;
 pub(crate) mod url;
 pub(crate) mod work;

@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) fetch: FetchConfig,
     pub(crate) sinks: Vec<NamedSink>,
     pub(crate) outbox_bound: u64,
+    /// How long a URL stays with a process that gives no sign of life.
+    pub(crate) lease: Duration,
     pub(crate) polls_at_once: usize,
     /// Between two runs over all sources, if there are any by themselves.
     pub(crate) collect_every: Option<Duration>,
@@ -141,6 +143,7 @@ impl Config {
                 max_per_host: settings.get("fetch.max_per_host"),
                 keep_html: settings.get("fetch.keep_html"),
             },
+            lease: Duration::from_secs(settings.get("work.lease_seconds")),
             polls_at_once: settings.get("poll.at_once"),
             collect_every: Some(settings.get("collect.every_minutes"))
                 .filter(|minutes| *minutes > 0)

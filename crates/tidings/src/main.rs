@@ -63,6 +63,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Simulate(args) => commands::simulate::run(&args, json),
         Command::Source(args) => commands::source::run(&args, &config, json),
         Command::Tail(args) => commands::tail::run(&args, &config, json),
+        Command::Torture(args) => commands::torture::run(&args, &config, json),
         Command::Token(args) => commands::token::run(&args, &config, json),
         Command::Work(args) => commands::work::run(&args, &config, json),
         Command::Url(args) => commands::url::run(&args, json),

@@ -71,7 +71,10 @@ impl Roles {
         config: &Config,
     ) -> Result<Self, Failure> {
         let client = Client::new(net).context("the network can't be used")?;
-        let outside = || Outside::new(client.clone(), store.clone());
+        let outside = || Outside {
+            lease: config.lease,
+            ..Outside::new(client.clone(), store.clone())
+        };
         let poller = || Arc::new(Poller::new(outside(), poll_options(config)));
         let worker = || Arc::new(Worker::new(outside(), work_options(config)));
         // Before the first document: it gets its orders when it is stored.
@@ -204,6 +207,7 @@ fn poll_options(config: &Config) -> PollOptions {
         // Whoever adds a source, here or elsewhere, watches for its first news.
         every: Duration::from_secs(2),
         at_once: config.polls_at_once,
+        lease: config.lease * 5,
         collect_every: config.collect_every,
         ..PollOptions::default()
     }
@@ -215,6 +219,7 @@ fn work_options(config: &Config) -> WorkOptions {
     WorkOptions {
         at_once: config.fetch.at_once,
         cores: config.fetch.cores.unwrap_or(options.cores),
+        lease: config.lease,
         pages: config.fetch.keep_html.then(pages),
         outbox_bound: config.outbox_bound,
         recorder: Some(config.data_dir().join("readings")),

@@ -60,11 +60,11 @@ pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Fai
         .iter()
         .map(|sink| build_one(sink, &context))
         .collect();
-    Ok(Deliverer::new(
-        store.clone(),
-        sinks?,
-        DeliverOptions::default(),
-    ))
+    let options = DeliverOptions {
+        lease: config.lease * 2,
+        ..DeliverOptions::default()
+    };
+    Ok(Deliverer::new(store.clone(), sinks?, options))
 }
 
 /// Whether a sink gets documents whose text it has already.

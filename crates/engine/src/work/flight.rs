@@ -1,15 +1,26 @@
 //! What a worker has under way: from the claim to the commit. Knows nothing of
-//! pages; only who is in the air, who has lost its lease, and when one lands.
+//! pages; only who is in the air, until when its lease is certainly ours, who has
+//! lost it, and when one lands.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidings_store::{Completion, Ticket};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until};
+
+type InAir = Mutex<HashMap<Ticket, watch::Sender<Lease>>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lease {
+    /// Ours until then, by our own clock; maybe longer, but who knows.
+    Until(Instant),
+    Lost,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Flights {
-    in_air: Arc<Mutex<HashMap<Ticket, Arc<Notify>>>>,
+    in_air: Arc<InAir>,
     landings: Arc<Notify>,
 }
 
@@ -18,8 +29,8 @@ pub(super) struct Flights {
 #[derive(Debug)]
 pub(super) struct Flight {
     ticket: Ticket,
-    lost: Arc<Notify>,
-    in_air: Arc<Mutex<HashMap<Ticket, Arc<Notify>>>>,
+    lease: watch::Receiver<Lease>,
+    in_air: Arc<InAir>,
     landings: Arc<Notify>,
 }
 
@@ -38,12 +49,12 @@ impl Landed {
 }
 
 impl Flights {
-    pub(super) fn start(&self, ticket: Ticket) -> Flight {
-        let lost = Arc::new(Notify::new());
-        lock(&self.in_air).insert(ticket, Arc::clone(&lost));
+    pub(super) fn start(&self, ticket: Ticket, until: Instant) -> Flight {
+        let (lease, held) = watch::channel(Lease::Until(until));
+        lock(&self.in_air).insert(ticket, lease);
         Flight {
             ticket,
-            lost,
+            lease: held,
             in_air: Arc::clone(&self.in_air),
             landings: Arc::clone(&self.landings),
         }
@@ -57,10 +68,19 @@ impl Flights {
         lock(&self.in_air).keys().copied().collect()
     }
 
+    /// A lease was extended.
+    pub(super) fn keep(&self, ticket: Ticket, until: Instant) {
+        self.tell(ticket, Lease::Until(until));
+    }
+
     /// Tells a flight that its lease is another's.
     pub(super) fn lose(&self, ticket: Ticket) {
-        if let Some(lost) = lock(&self.in_air).get(&ticket) {
-            lost.notify_one();
+        self.tell(ticket, Lease::Lost);
+    }
+
+    fn tell(&self, ticket: Ticket, news: Lease) {
+        if let Some(lease) = lock(&self.in_air).get(&ticket) {
+            lease.send_replace(news);
         }
     }
 
@@ -71,8 +91,26 @@ impl Flights {
 }
 
 impl Flight {
+    /// Returns when the lease is another's, or may be: a store that can't be
+    /// asked says nothing, and a process that was stopped can't know.
     pub(super) async fn lost(&self) {
-        self.lost.notified().await;
+        let mut lease = self.lease.clone();
+        loop {
+            let Lease::Until(until) = *lease.borrow_and_update() else {
+                return;
+            };
+            if until <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                () = sleep_until(until) => {}
+                changed = lease.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
     }
 
     pub(super) fn land(self, completion: Completion) -> Landed {
@@ -90,9 +128,7 @@ impl Drop for Flight {
     }
 }
 
-fn lock(
-    in_air: &Mutex<HashMap<Ticket, Arc<Notify>>>,
-) -> MutexGuard<'_, HashMap<Ticket, Arc<Notify>>> {
+fn lock(in_air: &InAir) -> MutexGuard<'_, HashMap<Ticket, watch::Sender<Lease>>> {
     // Entries are added and removed whole.
     in_air.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -45,8 +45,10 @@ impl Worker {
         let way = Way::new(&self.outside, manners, &claim.url, claim.host_delay);
         let start = std::time::Instant::now();
         let answer = tokio::select! {
-            answer = way.ask(question(claim, &source)) => Some(answer),
+            // First: whoever wakes up late must not ask any more.
+            biased;
             () = cancelled => None,
+            answer = way.ask(question(claim, &source)) => Some(answer),
         };
         note_time(&self.clocks.asking, start);
         let Some(answer) = answer else {

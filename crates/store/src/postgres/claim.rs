@@ -350,8 +350,9 @@ pub(super) async fn renew(
             "UPDATE queue q SET due_at = $4
              FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[]) WITH ORDINALITY AS n(host_id, url_id, attempt, at)
              WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL
+                AND q.due_at > $5
              RETURNING n.at::INTEGER, q.host_id",
-            &[&hosts, &urls, &attempts, &until],
+            &[&hosts, &urls, &attempts, &until, &now],
         )
         .await?;
     let mut renewed = vec![false; tickets.len()];

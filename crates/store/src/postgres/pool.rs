@@ -14,7 +14,12 @@ use tracing::debug;
 
 use crate::error::{Result, StoreError};
 
+/// For the connection and the first words on it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A network that swallows everything is noticed after so long, on both sides:
+/// here, to go on over a new connection; there, to let go of what this one held.
+const SILENCE: Duration = Duration::from_secs(6);
 
 /// Longest that one statement may take before the server is taken for gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,6 +34,9 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
     SET idle_in_transaction_session_timeout = '60s';
     SET lock_timeout = '20s';
     SET application_name = 'tidings';
+    SET tcp_user_timeout = 6000;
+    SET tcp_keepalives_idle = 3;
+    SET tcp_keepalives_interval = 1;
     SET client_min_messages = warning";
 
 #[derive(Debug)]
@@ -54,7 +62,11 @@ impl std::fmt::Debug for Opened {
 
 impl Pool {
     pub(super) fn new(mut config: Config, place: String, connections: usize) -> Self {
-        config.connect_timeout(CONNECT_TIMEOUT);
+        config
+            .connect_timeout(CONNECT_TIMEOUT)
+            .tcp_user_timeout(SILENCE)
+            .keepalives_idle(SILENCE / 2)
+            .keepalives_interval(Duration::from_secs(1));
         Self {
             config,
             place,
@@ -89,6 +101,11 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Opened> {
+        let opened = tokio::time::timeout(CONNECT_TIMEOUT, self.open()).await;
+        opened.map_err(|elapsed| self.unavailable(elapsed))?
+    }
+
+    async fn open(&self) -> Result<Opened> {
         let (client, connection) = self
             .config
             .connect(NoTls)

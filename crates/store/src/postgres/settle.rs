@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use tokio_postgres::Row;
+
 use super::documents::write_documents;
 use super::pool::Connection;
 use super::rows::{Events, HEADS, LOCK_HOSTS, hosts_of, write_moves};
@@ -15,11 +17,13 @@ use crate::submission::Prepared;
 
 const LEAVE_QUEUE: &str = "DELETE FROM queue q
     USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[]) AS n(host_id, url_id, attempt, at)
-    WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at";
+    WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, q.due_at";
 
+// The host is locked: nobody else changes its queue between the two looks.
 const WAIT_IN_QUEUE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, due_at)
-    WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at";
+    JOIN queue before ON before.host_id = n.host_id AND before.url_id = n.url_id
+    WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, before.due_at";
 
 const UPDATE_URLS: &str = "UPDATE urls u SET status = coalesce(n.status, u.status), reason = n.reason, last_error = coalesce(n.error, u.last_error),
         attempts = n.attempt, fetch_count = u.fetch_count + n.fetched,
@@ -34,16 +38,18 @@ const UPDATE_URLS: &str = "UPDATE urls u SET status = coalesce(n.status, u.statu
         AS n(host_id, url_id, status, reason, error, attempt, fetched, retries, remember, etag, last_modified, content_hash)
     WHERE u.host_id = n.host_id AND u.url_id = n.url_id RETURNING u.source_id, u.origin, u.status";
 
-/// Free again after the delay, with the head that the queue has now.
+/// Free again after the delay, with the head that the queue has now. One whose
+/// lease had ended may have been followed by another, which holds the host now.
 fn rest_sql() -> String {
     format!(
         "UPDATE hosts h SET head_priority = coalesce(head.priority, 0), head_due = coalesce(head.due_at, {never}),
-            in_flight = greatest(h.in_flight - n.ended, 0), delay_ms = coalesce(n.delay_ms, h.delay_ms),
-            gate_at = CASE WHEN n.ended > 0 THEN greatest(h.last_start_at + coalesce(n.delay_ms, h.delay_ms), n.rest_until) ELSE h.gate_at END,
+            in_flight = greatest(h.in_flight - n.in_time, 0), delay_ms = coalesce(n.delay_ms, h.delay_ms),
+            gate_at = CASE WHEN n.in_time > 0 THEN greatest(h.last_start_at + coalesce(n.delay_ms, h.delay_ms), n.rest_until)
+                WHEN n.rest_until IS NULL THEN h.gate_at ELSE greatest(h.gate_at, n.rest_until) END,
             blocked_until = greatest(h.blocked_until, n.blocked_until),
             errors = CASE n.errors WHEN 1 THEN h.errors + 1 WHEN 0 THEN 0 ELSE h.errors END
          FROM unnest($1::BIGINT[], $3::SMALLINT[], $4::INTEGER[], $5::BIGINT[], $6::BIGINT[], $7::SMALLINT[])
-            AS n(host_id, ended, delay_ms, rest_until, blocked_until, errors)
+            AS n(host_id, in_time, delay_ms, rest_until, blocked_until, errors)
          LEFT JOIN ({HEADS}) AS head USING (host_id)
          WHERE h.host_id = n.host_id",
         never = i64::MAX
@@ -70,16 +76,18 @@ pub(super) async fn settle(
     );
     connection.query(LOCK_HOSTS, &[&hosts]).await?;
 
-    let mut accepted = vec![false; batch.len()];
-    for at in leave_queue(connection, batch, now).await? {
-        accepted[at] = true;
+    let mut left = vec![None; batch.len()];
+    for (at, until) in leave_queue(connection, batch, now).await? {
+        left[at] = Some(until > now);
     }
+    let accepted: Vec<bool> = left.iter().map(Option::is_some).collect();
     let held: Vec<&Settlement> = batch
         .iter()
         .zip(&accepted)
         .filter(|(_, held)| **held)
         .map(|(settlement, _)| settlement)
         .collect();
+    let in_time: Vec<bool> = left.into_iter().flatten().collect();
     if held.is_empty() {
         return Ok(accepted);
     }
@@ -109,7 +117,7 @@ pub(super) async fn settle(
     }
     write_documents(connection, documents, now).await?;
     events.write(connection, now).await?;
-    rest(connection, &held, now).await?;
+    rest(connection, &held, &in_time, now).await?;
     write_moves(connection, &moves).await?;
     Ok(accepted)
 }
@@ -138,13 +146,13 @@ async fn add_final_hosts(
         .map(drop)
 }
 
-/// Takes rows out of the queue, or makes them wait. The positions whose lease
-/// still held.
+/// Takes rows out of the queue, or makes them wait. The positions that nobody
+/// else has, and when their leases ended or would have.
 async fn leave_queue(
     connection: &mut Connection<'_>,
     batch: &[Settlement],
     now: i64,
-) -> Result<Vec<usize>> {
+) -> Result<Vec<(usize, i64)>> {
     let mut held = Vec::with_capacity(batch.len());
     for stays in [false, true] {
         let part: Vec<(usize, &Settlement)> = batch
@@ -172,10 +180,8 @@ async fn leave_queue(
                 .query(LEAVE_QUEUE, &[&hosts, &urls, &attempts, &places])
                 .await?
         };
-        held.extend(
-            rows.iter()
-                .map(|row| row.get::<_, i32>(0).unsigned_abs() as usize),
-        );
+        let place = |row: &Row| (row.get::<_, i32>(0).unsigned_abs() as usize, row.get(1));
+        held.extend(rows.iter().map(place));
     }
     Ok(held)
 }
@@ -304,26 +310,34 @@ async fn arrive(
 }
 
 /// The hosts after their requests ended.
-async fn rest(connection: &mut Connection<'_>, held: &[&Settlement], now: i64) -> Result<()> {
-    let mut ends: BTreeMap<i64, Vec<HostRest>> = BTreeMap::new();
-    for settlement in held {
-        ends.entry(settlement.ticket.id.host.0)
-            .or_default()
-            .push(settlement.host);
+async fn rest(
+    connection: &mut Connection<'_>,
+    held: &[&Settlement],
+    in_time: &[bool],
+    now: i64,
+) -> Result<()> {
+    let mut ends: BTreeMap<i64, (i16, Vec<HostRest>)> = BTreeMap::new();
+    for (settlement, in_time) in held.iter().zip(in_time) {
+        let end = ends.entry(settlement.ticket.id.host.0).or_default();
+        end.0 += i16::from(*in_time);
+        end.1.push(settlement.host);
         if let Some((row, _)) = &settlement.moved_to {
             ends.entry(row.id.host.0).or_default();
         }
     }
+    // Where only a redirect arrived, nothing ended and nothing rests.
+    let are_at_rest: Vec<bool> = ends.values().map(|(_, rests)| !rests.is_empty()).collect();
     let sums: Vec<(i64, i16, HostRest)> = ends
         .into_iter()
-        .map(|(host, rests)| (host, rests.len() as i16, HostRest::sum(&rests)))
+        .map(|(host, (in_time, rests))| (host, in_time, HostRest::sum(&rests)))
         .collect();
     let hosts: Vec<i64> = sums.iter().map(|(host, ..)| *host).collect();
-    let ended: Vec<i16> = sums.iter().map(|(_, ended, _)| *ended).collect();
+    let in_time: Vec<i16> = sums.iter().map(|(_, in_time, _)| *in_time).collect();
     let delays: Vec<Option<i32>> = sums.iter().map(|(.., sum)| sum.delay_ms).collect();
-    let rests: Vec<i64> = sums
+    let rests: Vec<Option<i64>> = sums
         .iter()
-        .map(|(.., sum)| now.saturating_add(sum.rest_ms))
+        .zip(are_at_rest)
+        .map(|((.., sum), is_at_rest)| is_at_rest.then(|| now.saturating_add(sum.rest_ms)))
         .collect();
     let blocks: Vec<i64> = sums
         .iter()
@@ -333,7 +347,7 @@ async fn rest(connection: &mut Connection<'_>, held: &[&Settlement], now: i64) -
     connection
         .execute(
             &rest_sql(),
-            &[&hosts, &now, &ended, &delays, &rests, &blocks, &errors],
+            &[&hosts, &now, &in_time, &delays, &rests, &blocks, &errors],
         )
         .await
         .map(drop)

@@ -344,9 +344,9 @@ pub(super) fn renew(
         let (host, url) = (ticket.id.host.0, ticket.id.url.0);
         let held = connection
             .prepare_cached(
-                "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3",
+                "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND due_at > ?5",
             )?
-            .execute(params![host, url, ticket.attempt, until])?;
+            .execute(params![host, url, ticket.attempt, until, now])?;
         if held > 0 {
             connection
                 .prepare_cached(

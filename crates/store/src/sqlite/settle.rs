@@ -20,7 +20,9 @@ use crate::submission::Prepared;
 /// What the completions of one host add up to.
 #[derive(Default)]
 struct HostEnd {
-    ended: i64,
+    /// Those that held the host to the end. One whose lease had ended may have
+    /// been followed by another, which holds it now.
+    in_time: i64,
     rests: Vec<HostRest>,
 }
 
@@ -35,17 +37,17 @@ pub(super) fn settle(
     let mut accepted = Vec::with_capacity(batch.len());
     for settlement in batch {
         let id = settlement.ticket.id;
-        let held = leave_queue(connection, settlement, now)?;
-        accepted.push(held);
-        if !held {
+        let left = leave_queue(connection, settlement, now)?;
+        accepted.push(left.is_some());
+        let Some(in_time) = left else {
             continue;
-        }
+        };
         let (source_id, origin, status) = update_url(connection, settlement, now)?;
         moves.add(source_id, origin, Status::Fetching, -1);
         moves.add(source_id, origin, status, 1);
         add_event(connection, id, now, settlement.event, &settlement.detail)?;
         let host = hosts.entry(id.host.0).or_default();
-        host.ended += 1;
+        host.in_time += i64::from(in_time);
         host.rests.push(settlement.host);
         if let Some((row, fetched)) = &settlement.moved_to {
             arrive(connection, id, row, fetched, defaults, now, &mut moves)?;
@@ -64,27 +66,30 @@ pub(super) fn settle(
 }
 
 /// Ends the lease and takes the URL out of the queue, or makes it wait there;
-/// false when the lease is lost.
+/// whether in time, and nothing when the lease is another's.
 fn leave_queue(
     connection: &Connection,
     settlement: &Settlement,
     now: i64,
-) -> rusqlite::Result<bool> {
+) -> rusqlite::Result<Option<bool>> {
     let id = settlement.ticket.id;
-    let place = connection
-        .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at")?
+    let left = connection
+        .prepare_cached(
+            "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
+        )?
         .query_row(params![id.host.0, id.url.0, settlement.ticket.attempt], |row| {
-            Ok(Head { priority: row.get(0)?, due: row.get(1)? })
+            let until: i64 = row.get(2)?;
+            Ok((Head { priority: row.get(0)?, due: row.get(1)? }, until > now))
         })
         .optional()?;
-    let Some(place) = place else {
-        return Ok(false);
+    let Some((place, in_time)) = left else {
+        return Ok(None);
     };
     dequeue(connection, id, place)?;
     if let Some(due) = due_at(settlement, now) {
         enqueue(connection, id, Head { due, ..place })?;
     }
-    Ok(true)
+    Ok(Some(in_time))
 }
 
 fn due_at(settlement: &Settlement, now: i64) -> Option<i64> {
@@ -261,7 +266,7 @@ fn write_document(
 /// its new head.
 fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite::Result<()> {
     let head = head_of(connection, host, now)?;
-    if end.ended == 0 {
+    if end.rests.is_empty() {
         connection
             .prepare_cached(
                 "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1",
@@ -273,10 +278,10 @@ fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite
     connection
         .prepare_cached(
             "UPDATE hosts SET head_priority = ?2, head_due = ?3, in_flight = max(in_flight - ?4, 0), delay_ms = coalesce(?5, delay_ms),
-                    gate_at = max(last_start_at + coalesce(?5, delay_ms), ?6), blocked_until = max(blocked_until, ?7),
+                    gate_at = max(CASE WHEN ?4 > 0 THEN last_start_at + coalesce(?5, delay_ms) ELSE gate_at END, ?6), blocked_until = max(blocked_until, ?7),
                     errors = CASE ?8 WHEN 1 THEN errors + 1 WHEN 0 THEN 0 ELSE errors END
              WHERE host_id = ?1",
         )?
-        .execute(params![host, head.priority, head.due, end.ended, sum.delay_ms, now + sum.rest_ms, sum.blocked_until(now), sum.errors])?;
+        .execute(params![host, head.priority, head.due, end.in_time, sum.delay_ms, now + sum.rest_ms, sum.blocked_until(now), sum.errors])?;
     Ok(())
 }

@@ -18,6 +18,7 @@ on_both_engines!(
     low_priority_is_not_starved_for_ever,
     a_lost_lease_comes_back_and_the_old_worker_is_refused,
     a_heartbeat_keeps_the_lease,
+    a_late_end_does_not_free_the_host_of_another,
     a_released_url_comes_back_at_once_and_unharmed,
     three_crashes_mean_quarantine,
     what_is_accused_is_put_aside_sooner_than_what_was_near,
@@ -238,6 +239,49 @@ async fn a_heartbeat_keeps_the_lease(t: Fixture) {
         t.store.heartbeat(&[claim.ticket], MINUTE).await.unwrap(),
         [false]
     );
+}
+
+/// A lease ended, another URL of the host was handed out, and only then the first
+/// worker says what became of its page. Its word counts; the host is not its own
+/// any more.
+async fn a_late_end_does_not_free_the_host_of_another(t: Fixture) {
+    let ends = [
+        fetched(),
+        Outcome::Released,
+        Outcome::Failed {
+            error: "connection reset".to_owned(),
+            retry_in: MINUTE * 60,
+        },
+    ];
+    for (n, end) in ends.into_iter().enumerate() {
+        let host = format!("https://h{n}.example");
+        t.submit(&[&format!("{host}/first")]).await;
+        let late = t.claim_one().await;
+        t.pass(MINUTE * 2);
+        assert_eq!(
+            t.store.heartbeat(&[late.ticket], MINUTE).await.unwrap(),
+            [false],
+            "what has ended can't be extended"
+        );
+        let other = urgent(&format!("{host}/second"), 10);
+        t.store.submit(&[other]).await.unwrap();
+        let held = t.claim_one().await;
+        assert!(held.url.as_str().ends_with("/second"), "{}", held.url);
+        assert!(t.complete(&late, end).await, "nobody else has it");
+        t.submit(&[&format!("{host}/third")]).await;
+        t.pass(SECOND * 5);
+        assert_eq!(t.claim(5).await, [], "the second is still under way");
+        assert!(t.complete(&held, fetched()).await);
+        t.pass(SECOND * 5);
+        for claim in t.claim(5).await {
+            t.complete(&claim, fetched()).await;
+            t.pass(SECOND * 5);
+        }
+        for claim in t.claim(5).await {
+            t.complete(&claim, fetched()).await;
+        }
+    }
+    t.assert_books_balance().await;
 }
 
 async fn a_released_url_comes_back_at_once_and_unharmed(t: Fixture) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidings_store::{DeliveryVerdict, NewDocument, Outcome, Status, Verdict};
 
-use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, target};
+use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, target, urgent};
 
 on_both_engines!(
     a_fetch_remembers_validators_and_a_304_keeps_them,
@@ -20,6 +20,7 @@ on_both_engines!(
     every_sink_gets_one_order_and_every_order_a_verdict,
     a_lost_lease_writes_no_document,
     the_whole_story_is_told,
+    every_change_of_state_is_explained_by_an_event,
 );
 
 fn document(url: &str, text: &str) -> Box<NewDocument> {
@@ -416,4 +417,68 @@ async fn the_whole_story_is_told(t: Fixture) {
     t.store.maintain(Duration::from_millis(1)).await.unwrap();
     assert_eq!(t.store.events_after(0, 100).await.unwrap().len(), 0);
     t.assert_books_balance().await;
+}
+
+async fn every_change_of_state_is_explained_by_an_event(t: Fixture) {
+    let (url, elsewhere) = ("https://a.example/x", "https://b.example/y");
+    let mut told = vec!["discovered".to_owned()];
+    t.submit(&[url]).await;
+    t.store.submit(&[urgent(url, 9)]).await.unwrap();
+    told.push("raised".to_owned());
+    assert_eq!(t.events(url).await, told, "submitted");
+    let dead = || Outcome::Dead {
+        reason: "gone".to_owned(),
+        error: None,
+    };
+    let moved = || Outcome::Redirected {
+        to: Box::new(submission(elsewhere)),
+        etag: None,
+        last_modified: None,
+        content_hash: None,
+        document: None,
+    };
+    let deferred = || Outcome::Deferred {
+        reason: "429".to_owned(),
+        retry_in: SECOND,
+    };
+    // How the claim ends, if it ends at all; what is told of it, and what is then.
+    let ends: [(Option<Outcome>, &str, Status); 8] = [
+        (Some(Outcome::Released), "released", Status::Pending),
+        (Some(deferred()), "deferred", Status::Pending),
+        (Some(failed(SECOND)), "failed", Status::Failed),
+        (None, "lease_expired", Status::Fetching),
+        (
+            Some(Outcome::NotModified { again_in: None }),
+            "not_modified",
+            Status::Fetched,
+        ),
+        (Some(fetched()), "fetched", Status::Fetched),
+        (Some(dead()), "dead", Status::Dead),
+        (Some(moved()), "redirected", Status::Dead),
+    ];
+    for (outcome, kind, status) in ends {
+        t.pass(MINUTE * 5);
+        if matches!(t.status(url).await, Status::Fetched | Status::Dead) {
+            t.store.requeue(&[id(url)]).await.unwrap();
+            told.push("retried".to_owned());
+        }
+        let claim = t.claim_one().await;
+        match outcome {
+            Some(outcome) => assert!(t.complete(&claim, outcome).await, "{kind}"),
+            None => {
+                t.pass(MINUTE * 5);
+                let again = t.claim_one().await;
+                assert_eq!(t.status(url).await, status);
+                assert!(t.complete(&again, Outcome::Released).await);
+                told.extend(["lease_expired".to_owned(), "released".to_owned()]);
+                continue;
+            }
+        }
+        told.push(kind.to_owned());
+        assert_eq!(t.events(url).await, told);
+        assert_eq!(t.status(url).await, status, "{kind}");
+    }
+    t.store.remove(&[id(url)]).await.unwrap();
+    let all = t.store.events_after(0, 100).await.unwrap();
+    assert_eq!(all.last().map(|event| event.kind.as_str()), Some("removed"));
 }

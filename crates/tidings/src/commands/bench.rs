@@ -5,7 +5,7 @@ mod api;
 mod fetch;
 mod frontier;
 mod near;
-mod process;
+pub(crate) mod process;
 mod reference;
 
 use clap::{Args, Subcommand};

@@ -131,7 +131,7 @@ async fn demo(
 }
 
 /// Every feed of every simulated site, each as a source.
-async fn follow_all(store: &Store, sim: &SimServer) -> anyhow::Result<usize> {
+pub(crate) async fn follow_all(store: &Store, sim: &SimServer) -> anyhow::Result<usize> {
     let mut count = 0;
     for site in sim.world().sites() {
         for feed in &site.feeds {

@@ -221,6 +221,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "requests under way to one host, over all machines",
     },
     Setting {
+        key: "work.lease_seconds",
+        other_names: &[],
+        default: "60",
+        kind: Kind::Number {
+            least: 2,
+            most: 3600,
+        },
+        about: "a URL is another's when its process gave no sign of life for so long; a delivery after twice, a poll after five times as long",
+    },
+    Setting {
         key: "fetch.keep_html",
         other_names: &[],
         default: "false",

@@ -332,9 +332,13 @@ async fn streams(at: &Asked, number: usize) -> anyhow::Result<f64> {
         );
         open.push(connection);
     }
-    let body = "[\"https://live.example/a-story-that-everybody-hears-of\"]";
-    let kind = "application/json";
-    ask(at, "POST", "/api/v1/frontier/submit/bulk", kind, body).await?;
+    // That it is found is told by its row; that it became urgent is an event.
+    for priority in [1, 9] {
+        let url = "https://live.example/a-story-that-everybody-hears-of";
+        let body = format!("[{{\"url\":\"{url}\",\"priority\":{priority}}}]");
+        let path = "/api/v1/frontier/submit/bulk";
+        ask(at, "POST", path, "application/json", &body).await?;
+    }
     for connection in &mut open {
         let mut heard = Vec::new();
         while !String::from_utf8_lossy(&heard).contains("event: event") {

@@ -4,7 +4,7 @@ use std::fs;
 
 /// Seconds of CPU time that a process has used, its threads included; 0 where
 /// that can't be read.
-pub(super) fn cpu_seconds(pid: &str) -> f64 {
+pub(crate) fn cpu_seconds(pid: &str) -> f64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let field = |n: usize| -> u64 {
@@ -16,7 +16,7 @@ pub(super) fn cpu_seconds(pid: &str) -> f64 {
 }
 
 /// The most memory that this process has had, in MiB, since [`forget_peak`].
-pub(super) fn peak_mib() -> f64 {
+pub(crate) fn peak_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
@@ -24,13 +24,13 @@ pub(super) fn peak_mib() -> f64 {
 }
 
 /// Counts the peak from now on.
-pub(super) fn forget_peak() {
+pub(crate) fn forget_peak() {
     // Where that is not allowed the peak is one of the whole run.
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
 /// The load of the machine before a run, as the kernel tells it.
-pub(super) fn load() -> String {
+pub(crate) fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.trim().to_owned()
 }
