@@ -153,12 +153,16 @@ impl Client {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
+        let start = Instant::now();
         let mut answer = self.exchange(&mut connection, request, deadline).await;
         if let Err(NoAnswer {
             was_stale: true, ..
         }) = &answer
         {
+            let lost = start.elapsed();
             (connection, times) = self.dial(request).await?;
+            // What a dead connection took is part of the way to one that lives.
+            times.connect += lost;
             answer = self.exchange(&mut connection, request, deadline).await;
         }
         let answer = answer.map_err(|none| none.failure)?;
