@@ -15,6 +15,7 @@ mod shutdown;
 mod sinks;
 mod stores;
 mod watch;
+mod words;
 
 use std::process::ExitCode;
 
