@@ -21,6 +21,7 @@ use crate::commands;
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
   tidings config                  every setting, and where its value comes from
+  tidings doctor                  what is wrong or slow, and what to do about it
 
 Exit codes:
   0   done
@@ -94,6 +95,7 @@ pub(crate) enum Command {
     Url(commands::url::UrlArgs),
     Feed(commands::feed::FeedArgs),
     Bench(commands::bench::BenchArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),
 }

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod discover;
 pub(crate) mod doc;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod extract;
 pub(crate) mod feed;

@@ -1,6 +1,7 @@
 //! How a command fails: a message that says what happened and what to do next,
 //! and the exit code that scripts rely on.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use crate::config::ConfigError;
@@ -45,6 +46,17 @@ fn print(error: &anyhow::Error) {
     eprintln!("error: {error}");
     for cause in error.chain().skip(1) {
         eprintln!("  because: {cause}");
+    }
+}
+
+/// The reason in one line, for those who tell more than one.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => write!(f, "{error}"),
+            Self::Unusable(error) | Self::Command(error) => write!(f, "{error:#}"),
+            Self::Reported => f.write_str("the reason was told before"),
+        }
     }
 }
 

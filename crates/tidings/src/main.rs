@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod demo;
+mod doctor;
 mod failure;
 mod logging;
 mod output;
@@ -47,6 +48,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(args) => commands::bench::run(&args, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Discover(args) => commands::discover::run(&args, &config, json),
+        Command::Doctor(args) => commands::doctor::run(&args, &config, json),
         Command::Doc(args) => commands::doc::run(&args, &config, json),
         Command::Explain(args) => commands::explain::run(&args, &config, json),
         Command::Fetch(args) => commands::fetch::run(&args, &config, json),

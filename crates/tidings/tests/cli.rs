@@ -17,6 +17,7 @@ fn help_shows_every_command_with_examples() {
     for command in [
         "run",
         "discover",
+        "doctor",
         "explain",
         "feed",
         "fetch",

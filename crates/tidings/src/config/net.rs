@@ -56,6 +56,16 @@ impl NetConfig {
         }
     }
 
+    /// What a site owner is told of who asks.
+    pub(crate) fn contact(&self) -> &str {
+        &self.options.contact
+    }
+
+    /// What may be reached for pages and feeds.
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.options.egress
+    }
+
     /// For sinks: other addresses, and no passwords of sites.
     pub(crate) fn sink_options(&self) -> Result<NetOptions, Failure> {
         let options = self.options()?;
