@@ -3,6 +3,7 @@
 //! [`Client`]. It follows redirects; each hop passes the guard again.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -78,6 +79,11 @@ impl Client {
 
     pub fn limits(&self) -> &Limits {
         &self.0.options.limits
+    }
+
+    /// Every address of a name, whether or not it may be dialled.
+    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        self.0.dialer.addresses(host).await
     }
 
     /// Connections that are kept open for the next request.

@@ -3,6 +3,7 @@
 pub(crate) mod add;
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod config;

@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Command(anyhow::Error),
     /// The reason was printed with the results already: exit code 1.
     Reported,
+    /// So was this one, and it is the configuration: exit code 78.
+    ReportedConfig,
 }
 
 impl Failure {
@@ -37,6 +39,7 @@ impl Failure {
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
+            Self::ReportedConfig => ExitCode::from(78),
         }
     }
 }
@@ -55,7 +58,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Config(error) => write!(f, "{error}"),
             Self::Unusable(error) | Self::Command(error) => write!(f, "{error:#}"),
-            Self::Reported => f.write_str("the reason was told before"),
+            Self::Reported | Self::ReportedConfig => f.write_str("the reason was told before"),
         }
     }
 }

@@ -46,6 +46,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Add(args) => commands::add::run(&args, &config, json),
         Command::Apply(args) => commands::apply::run(&args, &config, json),
         Command::Bench(args) => commands::bench::run(&args, json),
+        Command::Check(args) => commands::check::run(&args, &config, &settings, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Discover(args) => commands::discover::run(&args, &config, json),
         Command::Doctor(args) => commands::doctor::run(&args, &config, json),

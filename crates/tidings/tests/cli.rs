@@ -16,6 +16,7 @@ fn help_shows_every_command_with_examples() {
     insta::assert_snapshot!(help.stdout);
     for command in [
         "run",
+        "check",
         "discover",
         "doctor",
         "explain",

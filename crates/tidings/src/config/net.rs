@@ -66,6 +66,14 @@ impl NetConfig {
         &self.options.egress
     }
 
+    /// The files that are named, which `options` reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.ca_file, &self.auth_file]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+
     /// For sinks: other addresses, and no passwords of sites.
     pub(crate) fn sink_options(&self) -> Result<NetOptions, Failure> {
         let options = self.options()?;
