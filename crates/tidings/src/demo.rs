@@ -6,7 +6,7 @@
 mod books;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tidings_net::{Egress, NetOptions};
@@ -39,6 +39,8 @@ pub(crate) fn allowed(net: NetOptions, sim: &SimServer) -> NetOptions {
 const PAGE: u32 = 500;
 /// So few articles that are missing are looked up one by one.
 const FEW: usize = 500;
+/// How often all that was given up is read at most.
+const DEAD_AGAIN: Duration = Duration::from_secs(5);
 /// What the frontier calls an address that is only another name of a page.
 const REDIRECT: &str = "redirect";
 /// How often it is looked whether everything is there.
@@ -61,8 +63,8 @@ struct Known {
     /// Articles of each site that are in the books.
     published: Vec<u64>,
     documents: Option<ChangeCursor>,
-    /// URLs that were given up when they were last looked at.
-    dead: i64,
+    /// When it was last looked what was given up, and how much that was.
+    dead: Option<(Instant, i64)>,
 }
 
 impl<'a> Demo<'a> {
@@ -87,12 +89,12 @@ impl<'a> Demo<'a> {
 
     /// How everything stands.
     pub(crate) async fn look(&self) -> anyhow::Result<Sum> {
-        self.look_closely(FEW).await
+        self.look_closely(false).await
     }
 
     /// The same at the end: whatever is missing is looked for.
     pub(crate) async fn judge(&self) -> anyhow::Result<Sum> {
-        self.look_closely(usize::MAX).await
+        self.look_closely(true).await
     }
 
     /// Returns when all that was published has been delivered, or is lost.
@@ -106,18 +108,18 @@ impl<'a> Demo<'a> {
         }
     }
 
-    async fn look_closely(&self, few: usize) -> anyhow::Result<Sum> {
+    async fn look_closely(&self, is_last: bool) -> anyhow::Result<Sum> {
         let mut known = self.known.lock().await;
         // In this order: what is delivered is stored, what is given up has left its
         // document before, and what is stored is published.
         let delivered = self.delivered().await?;
         let outbox = self.store.outbox().await?;
         let buried: u64 = outbox.iter().map(|sink| sink.dead.unsigned_abs()).sum();
-        self.find_dead(&mut known).await?;
+        self.find_dead(&mut known, is_last).await?;
         let stored = self.new_documents(&mut known.documents).await?;
         self.publish(&mut known);
         stored.into_iter().for_each(|key| known.books.keep(key));
-        self.find_lost(&mut known, few).await?;
+        self.find_lost(&mut known, is_last).await?;
         Ok(self.with_manners(known.books.sum(delivered, buried)))
     }
 
@@ -159,19 +161,24 @@ impl<'a> Demo<'a> {
         }
     }
 
-    /// What was given up, if that has changed.
-    async fn find_dead(&self, known: &mut Known) -> anyhow::Result<()> {
+    /// What was given up, if that has changed: all of it is read, so not each time.
+    async fn find_dead(&self, known: &mut Known, is_last: bool) -> anyhow::Result<()> {
         let stats = self.store.stats().await?;
         let dead = stats.by_status.get("dead").copied().unwrap_or(0);
-        if dead != known.dead {
+        let is_known = match known.dead {
+            Some((at, before)) => before == dead || at.elapsed() < DEAD_AGAIN,
+            None => dead == 0,
+        };
+        if is_last || !is_known {
             known.books.bury(&self.dead().await?);
-            known.dead = dead;
+            known.dead = Some((Instant::now(), dead));
         }
         Ok(())
     }
 
     /// What is done without being a document, once so few are missing.
-    async fn find_lost(&self, known: &mut Known, few: usize) -> anyhow::Result<()> {
+    async fn find_lost(&self, known: &mut Known, is_last: bool) -> anyhow::Result<()> {
+        let few = if is_last { usize::MAX } else { FEW };
         let missing: Vec<_> = known
             .books
             .missing()
