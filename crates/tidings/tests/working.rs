@@ -230,6 +230,41 @@ fn adds_up(sum: &Value) {
 }
 
 #[test]
+fn a_demo_that_loses_something_says_so_and_fails() {
+    // Articles that have moved are given up.
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--set",
+        "net.redirects=0",
+        "--sites",
+        "6",
+        "--articles",
+        "12",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    let sum = &ledgers(&run)[0];
+    assert_eq!(run.code, 1, "{sum}");
+    let count = |of: &str| sum[of].as_u64().unwrap();
+    assert!(count("lost") > 0, "{sum}");
+    assert_eq!(
+        count("fetched") + count("lost"),
+        count("published"),
+        "{sum}"
+    );
+    assert!(
+        run.stderr.contains("the ledger does not add up"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn the_demo_adds_up_in_spite_of_faults_and_shows_it_meanwhile() {
     let run = tidings::tidings(&[
         "run",
