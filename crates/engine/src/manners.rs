@@ -15,7 +15,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_secs(1);
 /// The longest rest after a slow answer.
 const LONGEST_REST: Duration = Duration::from_secs(30);
-/// How long a host is left alone when its robots.txt can't be had.
+/// How long a host is left alone at most when its robots.txt can't be had.
 const WITHOUT_ROBOTS: Duration = Duration::from_secs(5 * 60);
 
 /// What an answer changes: `delay` is the gap that the host has, `floor` the one
@@ -42,8 +42,8 @@ pub(crate) fn learned(
             is_error: response.status >= 500,
             ..HostChange::default()
         },
-        Err(Failure::RobotsUnavailable { .. }) => HostChange {
-            block_for: Some(WITHOUT_ROBOTS),
+        Err(Failure::RobotsUnavailable { again, .. }) => HostChange {
+            block_for: Some(WITHOUT_ROBOTS.min(*again)),
             is_error: true,
             ..HostChange::default()
         },

@@ -82,8 +82,18 @@ impl<'a> Way<'a> {
         self.pass_robots(&request.url, false).await?;
         request.gap = self.steps().home_delay;
         let fetch = self.outside.client.fetch(request, Redirects::Ask(self));
-        let response = fetch.await?;
+        let answer = fetch.await;
         let mut steps = self.steps();
+        let response = match answer {
+            Ok(response) => response,
+            Err(failure) => {
+                // It may have been asked until the very end.
+                if steps.host == self.home {
+                    steps.home_asked_at = Instant::now();
+                }
+                return Err(failure);
+            }
+        };
         if steps.host == self.home {
             // Until the connection stood, nothing was asked of the host, and when
             // the question arrived there we can't know: at the latest it had when

@@ -3,6 +3,7 @@
 //! [`Client`]. It follows redirects; each hop passes the guard again.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -80,6 +81,11 @@ impl Client {
         &self.0.options.limits
     }
 
+    /// Every address of a name, whether or not it may be dialled.
+    pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        self.0.dialer.addresses(host).await
+    }
+
     /// Connections that are kept open for the next request.
     pub fn idle_connections(&self) -> usize {
         self.0.pool.len()
@@ -153,6 +159,7 @@ impl Client {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
+        let start = Instant::now();
         let mut answer = self.exchange(&mut connection, request, deadline).await;
         if let Err(NoAnswer {
             was_stale: true, ..
@@ -161,8 +168,10 @@ impl Client {
         {
             // The host may have heard it: this is another question.
             tokio::time::sleep(request.gap).await;
+            let lost = start.elapsed();
             (connection, times) = self.dial(request).await?;
-            times.connect += request.gap;
+            // What a dead connection took is part of the way to one that lives.
+            times.connect += lost;
             answer = self.exchange(&mut connection, request, deadline).await;
         }
         let answer = answer.map_err(|none| none.failure)?;

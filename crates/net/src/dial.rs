@@ -2,7 +2,7 @@
 //! one of those that were judged. There is no moment at which a name could
 //! point elsewhere than where it was judged to point.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,11 @@ impl Dialer {
             tls: TlsConnector::from(Arc::new(tls_config(options)?)),
             header_bytes: options.limits.header_bytes,
         })
+    }
+
+    /// Every address of a name, judged or not.
+    pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
+        self.names.addresses(host).await
     }
 
     pub(crate) async fn dial(

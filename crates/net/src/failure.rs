@@ -120,7 +120,12 @@ pub enum Failure {
     #[error("robots.txt of {host} disallows it by the rule {rule:?}")]
     RobotsDisallowed { host: String, rule: String },
     #[error("robots.txt of {host} can't be had now: {why}")]
-    RobotsUnavailable { host: String, why: String },
+    RobotsUnavailable {
+        host: String,
+        why: String,
+        /// When it will be asked again.
+        again: Duration,
+    },
     #[error("{host} has other requests of ours; it is asked again in {} s", wait.as_secs())]
     HostBusy { host: String, wait: Duration },
     #[error("our own store failed: {why}")]

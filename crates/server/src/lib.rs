@@ -18,5 +18,6 @@ mod routes;
 mod server;
 
 pub use access::new_secret;
+pub use pages::health::Health;
 pub use routes::{Described, described_routes};
 pub use server::{Server, ServerError, ServerOptions, Setting};

@@ -7,7 +7,7 @@ mod chart;
 pub(crate) mod documents;
 pub(crate) mod feeds;
 pub(crate) mod frontier;
-mod health;
+pub(crate) mod health;
 pub(crate) mod hosts;
 pub(crate) mod login;
 pub(crate) mod overview;

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::dice::Dice;
+use crate::dice::{Dice, fingerprint};
 
 /// One way to misbehave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,6 +60,8 @@ pub enum When {
     Always,
     /// The first requests of each address.
     First(u64),
+    /// The first request of one in so many addresses.
+    FirstOfOneIn(u64),
     /// Every n-th request of each address.
     Every(u64),
     Between(Timestamp, Timestamp),
@@ -89,7 +91,8 @@ impl FaultRule {
             retry_after: Some("1".to_owned()),
         };
         let choices = [
-            Self::new(Target::Articles, When::First(1), busy(503)),
+            // Not of each: who is told so again and again must ask more and more slowly.
+            Self::new(Target::Articles, When::FirstOfOneIn(20), busy(503)),
             Self::new(
                 Target::Feeds,
                 When::First(1),
@@ -113,16 +116,19 @@ impl FaultRule {
             Target::Path(wanted) => wanted == path,
             kind => kind == resource,
         };
-        about && self.when.holds(nth, now)
+        about && self.when.holds(path, nth, now)
     }
 }
 
 impl When {
     /// `nth` counts the requests of one address from 1.
-    fn holds(&self, nth: u64, now: Timestamp) -> bool {
+    fn holds(&self, path: &str, nth: u64, now: Timestamp) -> bool {
         match self {
             Self::Always => true,
             Self::First(count) => nth <= *count,
+            Self::FirstOfOneIn(many) => {
+                nth == 1 && *many > 0 && fingerprint(path.as_bytes()).is_multiple_of(*many)
+            }
             Self::Every(step) => *step > 0 && nth.is_multiple_of(*step),
             Self::Between(from, until) => (*from..*until).contains(&now),
         }
@@ -161,5 +167,17 @@ mod tests {
                 "{rule:?}"
             );
         }
+    }
+
+    #[test]
+    fn one_in_five_addresses_fails_once() {
+        let rule = FaultRule::new(Target::Articles, When::FirstOfOneIn(5), Fault::Hang);
+        let holds = |n: u32, nth| {
+            let path = format!("/story/{n}");
+            rule.holds(&Target::Articles, &path, nth, Timestamp::UNIX_EPOCH)
+        };
+        let first = (0..1000).filter(|n| holds(*n, 1)).count();
+        assert!((120..280).contains(&first), "{first}");
+        assert!((0..1000).all(|n| !holds(n, 2)));
     }
 }

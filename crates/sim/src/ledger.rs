@@ -59,8 +59,17 @@ impl<'a> Ledger<'a> {
 
     /// The articles of one site, oldest first.
     pub fn entries_of<'s>(&self, site: &'s Site) -> impl Iterator<Item = Entry> + use<'s> {
+        self.entries_from(site, 0)
+    }
+
+    /// The same from a number on, for those who know the ones before.
+    pub fn entries_from<'s>(
+        &self,
+        site: &'s Site,
+        number: u64,
+    ) -> impl Iterator<Item = Entry> + use<'s> {
         let published = site.published_by(self.now);
-        (0..published).map(|number| entry(site, &site.article(number)))
+        (number..published).map(|number| entry(site, &site.article(number)))
     }
 
     /// How many articles there are, without making them.

@@ -77,6 +77,11 @@ impl RequestLog {
         self.lock().kept.iter().cloned().collect()
     }
 
+    /// Looks at the kept records without a copy of them; the log waits meanwhile.
+    pub fn read<T>(&self, look: impl FnOnce(&VecDeque<RequestRecord>) -> T) -> T {
+        look(&self.lock().kept)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Records> {
         // A record is pushed whole, so a poisoned lock still guards good data.
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
@@ -96,9 +101,11 @@ pub struct Violation {
 }
 
 /// The requests that started less than `gap` after another to the same host,
-/// or while `max_in_flight` others were under way.
-pub fn politeness_violations(
-    records: &[RequestRecord],
+/// or while `max_in_flight` others were under way. One that was closed without a
+/// word may be repeated at once: its client can't know that it was read (RFC
+/// 9112 §9.3.1).
+pub fn politeness_violations<'a>(
+    records: impl IntoIterator<Item = &'a RequestRecord>,
     gap: Duration,
     max_in_flight: usize,
 ) -> Vec<Violation> {
@@ -119,13 +126,17 @@ fn violations_of_host(
 ) -> Vec<Violation> {
     records.sort_by_key(|record| record.start);
     let mut running: Vec<Duration> = Vec::new();
-    let mut previous = None;
+    let mut previous: Option<&RequestRecord> = None;
     let mut violations = Vec::new();
     for record in records {
         running.retain(|end| *end > record.start);
         running.push(record.end);
-        let since = previous.map_or(Duration::MAX, |start| record.start - start);
-        if since < gap || running.len() > max_in_flight {
+        let since = previous.map_or(Duration::MAX, |previous| record.start - previous.start);
+        let is_repeat = previous.is_some_and(|previous| {
+            previous.fault == Some(Fault::Closed) && previous.path == record.path
+        });
+        let is_too_soon = since < gap && !is_repeat;
+        if is_too_soon || running.len() > max_in_flight {
             violations.push(Violation {
                 host: record.host.clone(),
                 start: record.start,
@@ -133,7 +144,7 @@ fn violations_of_host(
                 in_flight: running.len(),
             });
         }
-        previous = Some(record.start);
+        previous = Some(record);
     }
     violations
 }
@@ -181,5 +192,17 @@ mod tests {
             [2, 2]
         );
         assert_eq!(politeness_violations(&crowded, second, 2), []);
+
+        let closed = RequestRecord {
+            fault: Some(Fault::Closed),
+            ..record("a", 0, 10)
+        };
+        let again = record("a", 20, 30);
+        assert_eq!(politeness_violations([&closed, &again], second, 1), []);
+        let other = RequestRecord {
+            path: "/other".to_owned(),
+            ..again
+        };
+        assert_eq!(politeness_violations([&closed, &other], second, 1).len(), 1);
     }
 }

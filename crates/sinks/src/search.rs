@@ -162,6 +162,15 @@ impl Sink for Search {
     async fn check(&self, _now: Timestamp) -> Report {
         let mut report = Report::default();
         let count = self.with_writer(|writer| writer.count()).await;
+        // While `tidings run` writes it can still be read.
+        let count = match count {
+            Err(SearchError::Locked(folder)) => {
+                let read = move || SearchIndex::open(folder)?.count();
+                let reading = tokio::task::spawn_blocking(read).await;
+                reading.unwrap_or_else(|error| Err(SearchError::Io(std::io::Error::other(error))))
+            }
+            count => count,
+        };
         let found = count
             .map(|count| format!("{} holds {count} documents", self.folder.display()))
             .map_err(|error| error.to_string());

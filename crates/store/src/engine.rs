@@ -62,6 +62,9 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// SQL for the change id from which on a transaction may still add some.
     fn change_horizon(&self) -> &'static str;
 
+    /// SQL for size in bytes, connections that are open, and the most there may be.
+    fn vitals(&self) -> &'static str;
+
     /// Where the data is, for messages. Never with a password.
     fn place(&self) -> &str;
 }

@@ -286,6 +286,11 @@ impl Engine for PostgresEngine {
         }
     }
 
+    fn vitals(&self) -> &'static str {
+        "SELECT pg_database_size(current_database()), (SELECT CAST(sum(numbackends) AS BIGINT) FROM pg_stat_database),
+            CAST(current_setting('max_connections') AS BIGINT)"
+    }
+
     fn place(&self) -> &str {
         &self.place
     }

@@ -318,6 +318,10 @@ impl Engine for SqliteEngine {
         }
     }
 
+    fn vitals(&self) -> &'static str {
+        "SELECT page_count * page_size, NULL, NULL FROM pragma_page_count(), pragma_page_size()"
+    }
+
     fn place(&self) -> &str {
         &self.place
     }

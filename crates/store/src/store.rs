@@ -251,6 +251,10 @@ impl Store {
         self.engine.change_horizon()
     }
 
+    pub(crate) fn vitals_sql(&self) -> &'static str {
+        self.engine.vitals()
+    }
+
     pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {
         self.engine.waiting()
     }

@@ -21,6 +21,8 @@ use crate::commands;
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
   tidings config                  every setting, and where its value comes from
+  tidings check                   try everything that the configuration names
+  tidings doctor                  what is wrong or slow, and what to do about it
 
 Exit codes:
   0   done
@@ -95,6 +97,8 @@ pub(crate) enum Command {
     Feed(commands::feed::FeedArgs),
     Bench(commands::bench::BenchArgs),
     Torture(commands::torture::TortureArgs),
+    Check(commands::check::CheckArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Config(commands::config::ConfigArgs),
     Completions(commands::completions::CompletionsArgs),
 }

@@ -3,11 +3,13 @@
 pub(crate) mod add;
 pub(crate) mod apply;
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod discover;
 pub(crate) mod doc;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod extract;
 pub(crate) mod feed;

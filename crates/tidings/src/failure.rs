@@ -1,6 +1,7 @@
 //! How a command fails: a message that says what happened and what to do next,
 //! and the exit code that scripts rely on.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use crate::config::ConfigError;
@@ -16,6 +17,8 @@ pub(crate) enum Failure {
     Command(anyhow::Error),
     /// The reason was printed with the results already: exit code 1.
     Reported,
+    /// So was this one, and it is the configuration: exit code 78.
+    ReportedConfig,
 }
 
 impl Failure {
@@ -36,6 +39,7 @@ impl Failure {
                 ExitCode::FAILURE
             }
             Self::Reported => ExitCode::FAILURE,
+            Self::ReportedConfig => ExitCode::from(78),
         }
     }
 }
@@ -45,6 +49,17 @@ fn print(error: &anyhow::Error) {
     eprintln!("error: {error}");
     for cause in error.chain().skip(1) {
         eprintln!("  because: {cause}");
+    }
+}
+
+/// The reason in one line, for those who tell more than one.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => write!(f, "{error}"),
+            Self::Unusable(error) | Self::Command(error) => write!(f, "{error:#}"),
+            Self::Reported | Self::ReportedConfig => f.write_str("the reason was told before"),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod config;
 mod demo;
+mod doctor;
 mod failure;
 mod logging;
 mod output;
@@ -15,6 +16,7 @@ mod shutdown;
 mod sinks;
 mod stores;
 mod watch;
+mod words;
 
 use std::process::ExitCode;
 
@@ -44,8 +46,10 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Add(args) => commands::add::run(&args, &config, json),
         Command::Apply(args) => commands::apply::run(&args, &config, json),
         Command::Bench(args) => commands::bench::run(&args, json),
+        Command::Check(args) => commands::check::run(&args, &config, &settings, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Discover(args) => commands::discover::run(&args, &config, json),
+        Command::Doctor(args) => commands::doctor::run(&args, &config, json),
         Command::Doc(args) => commands::doc::run(&args, &config, json),
         Command::Explain(args) => commands::explain::run(&args, &config, json),
         Command::Fetch(args) => commands::fetch::run(&args, &config, json),

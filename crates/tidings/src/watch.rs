@@ -1,15 +1,18 @@
 //! What people see while the loops run: one line that renews itself on a
-//! terminal, a line of the log now and then anywhere else, JSON for programs.
+//! terminal, a line of the log now and then anywhere else, JSON for programs. In
+//! a demo that line is the ledger.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde_json::json;
 use tidings_engine::{Tally, Worker};
 use tidings_store::{Stats, Store};
 use tracing::info;
 
+use crate::demo::Demo;
 use crate::output;
 use crate::roles::Roles;
 
@@ -36,20 +39,30 @@ pub(crate) struct Standing {
     pub(crate) work: Option<Tally>,
 }
 
-pub(crate) struct Watch {
+pub(crate) struct Watch<'a> {
     store: Store,
     worker: Option<Arc<Worker>>,
+    demo: Option<&'a Demo<'a>>,
     json: bool,
     is_terminal: bool,
 }
 
-impl Watch {
+impl<'a> Watch<'a> {
     pub(crate) fn new(store: &Store, worker: Option<Arc<Worker>>, json: bool) -> Self {
         Self {
             store: store.clone(),
             worker,
+            demo: None,
             json,
             is_terminal: io::stderr().is_terminal() && !json,
+        }
+    }
+
+    /// With the ledger of a demo.
+    pub(crate) fn with_demo(self, demo: &'a Demo<'a>) -> Self {
+        Self {
+            demo: Some(demo),
+            ..self
         }
     }
 
@@ -87,13 +100,22 @@ impl Watch {
                 continue;
             };
             before = self.answered();
+            let ledger = match self.demo {
+                Some(demo) => demo.look().await.ok(),
+                None => None,
+            };
             if self.is_terminal {
-                self.renew(&standing.line());
+                let line = ledger.map_or_else(|| standing.line(), |sum| sum.to_string());
+                self.renew(&line);
             } else if self.json {
                 // A closed pipe ends the program; nothing else can go wrong here.
                 let _ = output::json(&standing);
+                let _ = ledger.map(|sum| output::json(&json!({ "ledger": sum })));
             } else {
                 info!("{}", standing.line());
+                if let Some(sum) = ledger {
+                    info!("{sum}");
+                }
             }
         }
     }
@@ -134,12 +156,12 @@ impl Watch {
     }
 }
 
-/// As the shell says, else what every terminal has.
+/// As the terminal says, else what most have.
 fn terminal_width() -> usize {
-    std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok())
-        .unwrap_or(120)
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => 120,
+    }
 }
 
 impl Standing {

@@ -16,7 +16,9 @@ fn help_shows_every_command_with_examples() {
     insta::assert_snapshot!(help.stdout);
     for command in [
         "run",
+        "check",
         "discover",
+        "doctor",
         "explain",
         "feed",
         "fetch",
@@ -243,10 +245,9 @@ fn the_demo_runs_and_ends_cleanly() {
     assert_eq!(code, 0);
     let last = rest.trim().lines().last().unwrap();
     let ended: serde_json::Value = serde_json::from_str(last).unwrap();
-    assert_eq!(
-        (&ended["unknown"], &ended["impolite"]),
-        (&0.into(), &0.into())
-    );
+    for none in ["lost", "duplicated", "unknown", "impolite"] {
+        assert_eq!(ended["ledger"][none], 0, "{ended}");
+    }
 }
 
 #[test]

@@ -356,6 +356,13 @@ fn no_secret_is_ever_said() {
     for args in [
         &["config"][..],
         &["config", "--json"],
+        &["check", "--json"],
+        &["doctor", "--json"],
+        &[
+            "doctor",
+            "--store",
+            "postgres://me:canary-database-7c1e@127.0.0.1:1/none",
+        ],
         &["source", "ls", "--json"],
         &["sink", "ls"],
         &["sink", "test"],

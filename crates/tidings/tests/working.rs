@@ -203,10 +203,99 @@ fn the_demo_adds_up() {
         "fetch.host_delay_ms=20",
     ]);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let judged: Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
-    assert!(judged["documents"].as_u64().unwrap() > 10, "{judged}");
-    for none in ["missing", "unknown", "impolite"] {
-        assert_eq!(judged[none], 0, "{judged}");
+    let sum = &ledgers(&run)[0];
+    assert!(sum["published"].as_u64().unwrap() > 10, "{sum}");
+    adds_up(sum);
+}
+
+/// The sums that were told, the last first.
+fn ledgers(run: &Ended) -> Vec<Value> {
+    let told = run.stdout.lines().rev();
+    told.filter_map(|line| {
+        serde_json::from_str::<Value>(line)
+            .unwrap()
+            .get("ledger")
+            .cloned()
+    })
+    .collect()
+}
+
+fn adds_up(sum: &Value) {
+    for none in ["to_come", "lost", "duplicated", "unknown", "impolite"] {
+        assert_eq!(sum[none], 0, "{none}: {sum}");
+    }
+    for all in ["fetched", "delivered"] {
+        assert_eq!(sum[all], sum["published"], "{all}: {sum}");
+    }
+}
+
+#[test]
+fn a_demo_that_loses_something_says_so_and_fails() {
+    // Articles that have moved are given up.
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--set",
+        "net.redirects=0",
+        "--sites",
+        "6",
+        "--articles",
+        "12",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    let sum = &ledgers(&run)[0];
+    assert_eq!(run.code, 1, "{sum}");
+    let count = |of: &str| sum[of].as_u64().unwrap();
+    assert!(count("lost") > 0, "{sum}");
+    assert_eq!(
+        count("fetched") + count("lost"),
+        count("published"),
+        "{sum}"
+    );
+    assert!(
+        run.stderr.contains("the ledger does not add up"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn the_demo_adds_up_in_spite_of_faults_and_shows_it_meanwhile() {
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--faults",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--sites",
+        "4",
+        "--articles",
+        "5",
+        // Servers that are busy, that break off, and that close without a word.
+        "--seed",
+        "42",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told = ledgers(&run);
+    assert!(told[0]["faults"].as_u64().unwrap() > 0, "{}", told[0]);
+    adds_up(&told[0]);
+    // It waits a minute before it asks again; meanwhile what is missing is to come.
+    let before = &told[1..];
+    assert!(
+        before.iter().any(|sum| sum["to_come"].as_u64() > Some(0)),
+        "{before:?}"
+    );
+    for sum in before {
+        assert_eq!((&sum["lost"], &sum["duplicated"]), (&0.into(), &0.into()));
     }
 }
 

@@ -12,8 +12,6 @@ use super::retry;
 
 /// Our own trouble is soon over, or somebody sees to it.
 const AFTER_OURS: Duration = Duration::from_secs(30);
-/// robots.txt that can't be had now.
-const AFTER_ROBOTS: Duration = Duration::from_secs(10 * 60);
 /// A page that our extractor breaks on.
 const AFTER_BROKEN: Duration = Duration::from_secs(3600);
 
@@ -81,9 +79,9 @@ pub(super) fn of_failure(failure: &Failure, tries: Tries) -> Outcome {
             reason: failure.to_string(),
             retry_in: *wait,
         },
-        Failure::RobotsUnavailable { .. } => Outcome::Deferred {
+        Failure::RobotsUnavailable { again, .. } => Outcome::Deferred {
             reason: failure.to_string(),
-            retry_in: AFTER_ROBOTS,
+            retry_in: *again,
         },
         // The server is confused, not the page gone.
         Failure::UnaskedNotModified => tries.failed(failure.to_string()),
@@ -208,8 +206,9 @@ mod tests {
                 Failure::RobotsUnavailable {
                     host: host(),
                     why: why(),
+                    again: Duration::from_secs(90),
                 },
-                "deferred 600",
+                "deferred 90",
             ),
             (
                 Failure::HostBusy {

@@ -13,7 +13,8 @@ use tidings_url::{FetchUrl, ProxyHosts};
 use super::rules::{RobotsRules, Verdict};
 use crate::client::{Client, Redirects};
 use crate::failure::{Class, Failure};
-use crate::request::{Purpose, Request};
+use crate::request::{Purpose, Request, Response};
+use crate::retry_after::retry_after;
 
 /// How long an answer holds (RFC 9309 §2.4).
 const FRESH: Duration = Duration::from_secs(24 * 3600);
@@ -21,8 +22,10 @@ const FRESH: Duration = Duration::from_secs(24 * 3600);
 /// While a host is in trouble its last good answer serves so much longer.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
-/// When a host that gave no answer is asked again.
+/// When a host that gave no answer is asked again, unless it says itself when
+/// (`Retry-After`): then as soon as that, within reason.
 const AGAIN: Duration = Duration::from_secs(600);
+const SOONEST: Duration = Duration::from_secs(60);
 
 /// All rules in memory together; when there are more, all are forgotten.
 const MOST_WEIGHT: usize = 64 * 1024 * 1024;
@@ -128,13 +131,13 @@ impl RobotsGate {
         let mut known = slot.lock().await;
         let now = (self.clock)();
         let mut was_asked = false;
-        let answer = match &*known {
-            Some(known) if known.until > now => known.answer.clone(),
+        let Known { answer, until } = match &*known {
+            Some(known) if known.until > now => known.clone(),
             _ => {
                 let (fresh, asked) = self.look_up(host, url, now).await?;
                 was_asked = asked;
                 self.note_weight(&fresh.answer);
-                known.insert(fresh).answer.clone()
+                known.insert(fresh).clone()
             }
         };
         match answer {
@@ -142,6 +145,7 @@ impl RobotsGate {
             Answer::NotNow(why) => Err(Failure::RobotsUnavailable {
                 host: url.host().to_owned(),
                 why,
+                again: until.since(now),
             }),
         }
     }
@@ -169,8 +173,8 @@ impl RobotsGate {
         });
         let until = match (is_answer(answered.status), last_good) {
             (true, _) => after(now, FRESH),
-            (false, Some(good)) => return Ok((known(&good, after(now, AGAIN)), true)),
-            (false, None) => after(now, AGAIN),
+            (false, Some(good)) => return Ok((known(&good, after(now, answered.again)), true)),
+            (false, None) => after(now, answered.again),
         };
         let robots = Robots {
             status: answered.status,
@@ -197,6 +201,7 @@ impl RobotsGate {
         Ok(match fetch.await {
             Ok(response) => Answered {
                 status: response.status,
+                again: asked_for(&response).unwrap_or(AGAIN),
                 body: if response.is_success() {
                     String::from_utf8_lossy(&response.body).into_owned()
                 } else {
@@ -209,10 +214,12 @@ impl RobotsGate {
             Err(Failure::TooManyRedirects { .. } | Failure::RedirectLoop { .. }) => Answered {
                 status: 310,
                 body: String::new(),
+                again: AGAIN,
             },
             Err(failure) => Answered {
                 status: 0,
                 body: failure.to_string(),
+                again: AGAIN,
             },
         })
     }
@@ -248,6 +255,14 @@ struct Answered {
     status: u16,
     /// The file, or why there is none.
     body: String,
+    /// When to ask again if it is no answer.
+    again: Duration,
+}
+
+fn asked_for(response: &Response) -> Option<Duration> {
+    let header = response.header("retry-after")?;
+    let wait = retry_after(header, jiff::Timestamp::now())?;
+    Some(wait.clamp(SOONEST, AGAIN))
 }
 
 /// Whether a status says what the rules are: a file, or that there is none.

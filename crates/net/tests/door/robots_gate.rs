@@ -130,6 +130,31 @@ async fn trouble_means_not_now_and_never_yes() {
 }
 
 #[tokio::test]
+async fn a_host_may_say_when_to_ask_again_within_reason() {
+    let rows = [("1", 60), ("90", 90), ("99999", 600), ("soon", 600)];
+    let client = client();
+    for (header, seconds) in rows {
+        let (server, acts) = changing().await;
+        *acts.lock().unwrap() = Act::answer(&format!("503 Busy\r\nRetry-After: {header}"), b"");
+        let clock = clock();
+        let gate = gate(&client, None, &clock);
+        let address = url(&home(server.address()));
+        let refused = gate.permit(&address).await.unwrap_err();
+        let again = Duration::from_secs(seconds);
+        assert!(
+            matches!(refused, Failure::RobotsUnavailable { again: told, .. } if told == again),
+            "{header}: {refused:?}"
+        );
+        *acts.lock().unwrap() = Act::answer("404 Not Found", b"");
+        clock.fetch_add(seconds as i64 * 1000 - 1, Ordering::SeqCst);
+        gate.permit(&address).await.unwrap_err();
+        assert_eq!(server.connections(), 1, "{header}: asked too soon");
+        clock.fetch_add(1, Ordering::SeqCst);
+        assert!(gate.permit(&address).await.is_ok(), "{header}");
+    }
+}
+
+#[tokio::test]
 async fn no_file_means_yes() {
     let client = client();
     for head in [

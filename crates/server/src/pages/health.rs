@@ -19,16 +19,17 @@ const DAYS: usize = 14;
 
 /// A state in a word, its score from 0 to 100 when there is one, and why.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Health {
-    pub(super) word: &'static str,
-    pub(super) score: Option<i64>,
+pub struct Health {
+    /// `stopped`, `paused`, `new`, `healthy`, `unsteady` or `failing`.
+    pub word: &'static str,
+    pub score: Option<i64>,
     class: &'static str,
-    why: String,
+    pub why: String,
 }
 
 impl Health {
     /// `polls` are those of its feeds, the newest first.
-    pub(super) fn of(source: &Source, feeds: &[Feed], polls: &[FetchLogRow]) -> Self {
+    pub fn of(source: &Source, feeds: &[Feed], polls: &[FetchLogRow]) -> Self {
         let state = |word, class, score, why: &str| Self {
             word,
             score,

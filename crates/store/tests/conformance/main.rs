@@ -25,6 +25,7 @@ macro_rules! on_both_engines {
 }
 
 mod bulk;
+mod checkup;
 mod claim;
 mod complete;
 mod near;

@@ -12,6 +12,7 @@ use tidings_url::HostKey;
 
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::words::number;
 use crate::{output, stores};
 
 /// Look at the URL frontier and change it
@@ -179,39 +180,9 @@ fn grouped(stats: &Stats, by: By) -> anyhow::Result<()> {
     output::columns(&rows)
 }
 
-/// Digits in groups of three, as people read them.
-fn number(n: i64) -> String {
-    let digits = n.unsigned_abs().to_string();
-    let groups: Vec<_> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(String::from_utf8_lossy)
-        .collect();
-    format!("{}{}", if n < 0 { "-" } else { "" }, groups.join(","))
-}
-
 /// What a bulk command did, for programs.
 #[derive(Debug, Serialize)]
 struct Changed {
     matched: u64,
     changed: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::number;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let rows = [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (-1_234_567, "-1,234,567"),
-        ];
-        for (n, text) in rows {
-            assert_eq!(number(n), text);
-        }
-    }
 }

@@ -54,8 +54,9 @@ pub(crate) struct WorldArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     defects: u8,
 
-    /// How many of a hundred sites have passing faults
-    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    /// How many of a hundred sites have passing faults; 30 if no number is given
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_value_t = 0, default_missing_value = "30",
+        value_parser = clap::value_parser!(u8).range(0..=100))]
     faults: u8,
 }
 
@@ -89,7 +90,8 @@ pub(crate) fn run(args: &SimArgs, config: &Config) -> Result<(), Failure> {
 
 async fn serve(world: WorldConfig, port: u16) -> anyhow::Result<()> {
     let shutdown = Shutdown::listen()?;
-    let sim = start(world, port).await?;
+    let clock = SimClock::running(world.start, 1.0);
+    let sim = start(world, clock, port).await?;
     output::line(&format!("Simulated web: http://{}/", sim.address()))?;
     output::line(&format!("One of its sites: {}", sim.world().site(0).home()))?;
     output::line("Ctrl-C ends it.")?;
@@ -97,11 +99,42 @@ async fn serve(world: WorldConfig, port: u16) -> anyhow::Result<()> {
     output::line(&format!("{} requests answered.", sim.log().total()))
 }
 
-pub(crate) async fn start(world: WorldConfig, port: u16) -> anyhow::Result<SimServer> {
-    let clock = SimClock::running(world.start, 1.0);
+pub(crate) async fn start(
+    world: WorldConfig,
+    clock: SimClock,
+    port: u16,
+) -> anyhow::Result<SimServer> {
     let sim = SimServer::start(world, clock, ("127.0.0.1", port))
         .await
         .with_context(|| format!("port {port} on 127.0.0.1 can't be used; try another --port"))?;
     info!(address = %sim.address(), sites = sim.world().len(), "simulated web started");
     Ok(sim)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        world: WorldArgs,
+    }
+
+    #[test]
+    fn the_share_of_faults_may_be_left_out() {
+        let rows: [(&[&str], Option<u8>); 5] = [
+            (&[], Some(0)),
+            (&["--faults"], Some(30)),
+            (&["--faults", "--sites", "3"], Some(30)),
+            (&["--faults", "20"], Some(20)),
+            (&["--faults", "101"], None),
+        ];
+        for (args, faults) in rows {
+            let line = Line::try_parse_from(["line"].iter().chain(args));
+            assert_eq!(line.ok().map(|line| line.world.faults), faults, "{args:?}");
+        }
+    }
 }

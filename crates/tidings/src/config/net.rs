@@ -56,6 +56,24 @@ impl NetConfig {
         }
     }
 
+    /// What a site owner is told of who asks.
+    pub(crate) fn contact(&self) -> &str {
+        &self.options.contact
+    }
+
+    /// What may be reached for pages and feeds.
+    pub(crate) fn egress(&self) -> &Egress {
+        &self.options.egress
+    }
+
+    /// The files that are named, which `options` reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.ca_file, &self.auth_file]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+    }
+
     /// For sinks: other addresses, and no passwords of sites.
     pub(crate) fn sink_options(&self) -> Result<NetOptions, Failure> {
         let options = self.options()?;

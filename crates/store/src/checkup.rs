@@ -1,0 +1,169 @@
+//! What a doctor asks: how big it is, which hosts are late and why, which
+//! leases ended without a word, what was given up. Only reads, and counts no
+//! further than a person would wait.
+
+use std::time::Duration;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::Result;
+use crate::ids::HostId;
+use crate::moment::Moment;
+use crate::store::Store;
+
+/// The database itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vitals {
+    pub bytes: u64,
+    /// Open connections and the most that there may be, where there is a server.
+    pub connections: Option<(u64, u64)>,
+}
+
+/// Why the most urgent URL of a host that is due was not fetched yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Late {
+    /// Nobody has come for it.
+    Ready,
+    /// The host is being asked, or has just been.
+    Gated,
+    /// The host is blocked: Retry-After, trouble, or a person.
+    Blocked,
+}
+
+/// The hosts that are late for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateHosts {
+    pub late: Late,
+    pub hosts: u64,
+    /// The one that waits longest: how long its URL has been due.
+    pub overdue: Duration,
+    /// How long it could have been asked for; zero while it can't.
+    pub ready_for: Duration,
+    pub id: HostId,
+    pub host: String,
+    pub delay: Duration,
+    pub block_reason: Option<String>,
+    pub blocked_until: Option<Moment>,
+}
+
+/// Leases on URLs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Leases {
+    pub live: u64,
+    /// Ended without a word: their workers are gone.
+    pub ended: u64,
+    pub longest_ended: Duration,
+}
+
+/// URLs that were given up for the same reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    pub reason: String,
+    pub urls: u64,
+    pub example: String,
+}
+
+/// More dead URLs are described by this many of them.
+const LOOKED_AT: i64 = 100_000;
+
+impl Store {
+    pub async fn vitals(&self) -> Result<Vitals> {
+        let rows = self.rows(Statement::new(self.vitals_sql(), [])).await?;
+        let Some(row) = rows.first() else {
+            return Err(crate::StoreError::corrupt("answer", "no vitals"));
+        };
+        let (used, most) = (row.optional_int(1)?, row.optional_int(2)?);
+        Ok(Vitals {
+            bytes: row.int(0)?.unsigned_abs(),
+            connections: used
+                .zip(most)
+                .map(|(used, most)| (used.unsigned_abs(), most.unsigned_abs())),
+        })
+    }
+
+    /// The hosts whose URLs are due, by why they wait. Looks at every host that
+    /// waits.
+    pub async fn late_hosts(&self) -> Result<Vec<LateHosts>> {
+        let now = self.now().await?;
+        let mut found = Vec::new();
+        for (late, condition, first) in [
+            (
+                Late::Ready,
+                "gate_at <= $1 AND blocked_until <= $1",
+                "ready_at",
+            ),
+            (
+                Late::Gated,
+                "gate_at > $1 AND blocked_until <= $1",
+                "head_due",
+            ),
+            (Late::Blocked, "blocked_until > $1", "head_due"),
+        ] {
+            let which =
+                format!("FROM hosts WHERE head_priority > 0 AND head_due <= $1 AND {condition}");
+            let count = Statement::new(format!("SELECT count(*) {which}"), [Value::from(now)]);
+            let oldest = format!(
+                "SELECT head_due, ready_at, host_key, delay_ms, block_reason, blocked_until, host_id {which}
+                 ORDER BY {first} LIMIT 1"
+            );
+            let answers = self
+                .run(vec![count, Statement::new(oldest, [Value::from(now)])])
+                .await?;
+            let (Some(count), Some(row)) = (answers[0].rows.first(), answers[1].rows.first())
+            else {
+                continue;
+            };
+            let blocked_until = row.moment(5)?;
+            found.push(LateHosts {
+                late,
+                hosts: count.int(0)?.unsigned_abs(),
+                overdue: now.since(row.moment(0)?),
+                ready_for: now.since(row.moment(1)?),
+                id: HostId(row.int(6)?),
+                host: row.text(2)?,
+                delay: Duration::from_millis(row.int(3)?.unsigned_abs()),
+                block_reason: row.optional_text(4)?,
+                blocked_until: (blocked_until > now).then_some(blocked_until),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Counts the leases on URLs.
+    pub async fn leases(&self) -> Result<Leases> {
+        let now = self.now().await?;
+        let sql = format!(
+            "SELECT CASE WHEN due_at > $1 THEN 1 ELSE 0 END, count(*), min(due_at) FROM {} WHERE owner IS NOT NULL GROUP BY 1",
+            self.waiting().leases
+        );
+        let mut leases = Leases::default();
+        for row in self.rows(Statement::new(sql, [Value::from(now)])).await? {
+            let count = row.int(1)?.unsigned_abs();
+            match row.int(0)? {
+                1 => leases.live = count,
+                _ => {
+                    leases.ended = count;
+                    leases.longest_ended = now.since(row.moment(2)?);
+                }
+            }
+        }
+        Ok(leases)
+    }
+
+    /// Dead URLs by their reason, the most frequent first. Where there are more
+    /// than 100,000, these are the first of them, and a fair sample.
+    pub async fn given_up(&self, reasons: u32) -> Result<Vec<GivenUp>> {
+        let sql = "SELECT reason, count(*), min(url) FROM
+                (SELECT coalesce(reason, 'unknown') AS reason, url FROM urls WHERE status = 4 ORDER BY host_id, url_id LIMIT $1) AS some_urls
+            GROUP BY reason ORDER BY 2 DESC, 1 LIMIT $2";
+        let values = [Value::Int(LOOKED_AT), Value::Int(i64::from(reasons))];
+        let given_up = |row: &Row| -> Result<GivenUp> {
+            Ok(GivenUp {
+                reason: row.text(0)?,
+                urls: row.int(1)?.unsigned_abs(),
+                example: row.text(2)?,
+            })
+        };
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter().map(given_up).collect()
+    }
+}

@@ -1,0 +1,276 @@
+//! `tidings check`: tries everything that the configuration names before it is
+//! relied on: the store, the data folder, name servers, sinks, the port of the
+//! server, files. What is wrong with the configuration itself is said before.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tidings_net::{Client, Egress, NetOptions, Purpose, Redirects, Request};
+use tidings_store::SCHEMA_VERSION;
+use tidings_url::FetchUrl;
+
+use crate::config::{Config, Origin, Settings};
+use crate::failure::Failure;
+use crate::words::one_line;
+use crate::{output, sinks, stores};
+
+/// Check the configuration and try everything that it names
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The exit code is 0 when everything works, 1 when something does not, and 78 when
+the configuration can't be used. Opening the store brings its schema up to date.
+
+Examples:
+  tidings check
+  tidings check --config /etc/tidings/tidings.toml --json
+  tidings check --name news.example        resolve another name than example.com"
+)]
+pub(crate) struct CheckArgs {
+    /// A name to ask the name servers for
+    #[arg(long, value_name = "HOST", default_value = "example.com")]
+    name: String,
+}
+
+/// One thing that was tried.
+#[derive(Debug, Serialize)]
+struct Probe {
+    what: String,
+    ok: bool,
+    /// What was found, or what is wrong and what to do.
+    said: String,
+    /// It is the configuration that has to change.
+    #[serde(skip)]
+    is_configuration: bool,
+}
+
+impl Probe {
+    fn of(what: impl Into<String>, result: Result<String, String>) -> Self {
+        Self {
+            what: what.into(),
+            ok: result.is_ok(),
+            said: result.unwrap_or_else(|wrong| wrong),
+            is_configuration: false,
+        }
+    }
+
+    fn failed(what: impl Into<String>, failure: &Failure) -> Self {
+        Self {
+            is_configuration: matches!(failure, Failure::Config(_) | Failure::Unusable(_)),
+            ..Self::of(what, Err(failure.to_string()))
+        }
+    }
+}
+
+pub(crate) fn run(
+    args: &CheckArgs,
+    config: &Config,
+    settings: &Settings,
+    json: bool,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let probes = runtime.block_on(probes(args, config, settings));
+    let is_ok = probes.iter().all(|probe| probe.ok);
+    match json {
+        true => output::json(&json!({ "ok": is_ok, "probes": probes }))?,
+        false => probes.iter().try_for_each(|probe| {
+            let word = if probe.ok { "ok" } else { "failed" };
+            output::line(&format!(
+                "{word:<6}  {}: {}",
+                probe.what,
+                one_line(&probe.said)
+            ))
+        })?,
+    }
+    match probes.iter().find(|probe| !probe.ok) {
+        None => Ok(()),
+        Some(_) if probes.iter().any(|probe| probe.is_configuration) => {
+            Err(Failure::ReportedConfig)
+        }
+        Some(_) => Err(Failure::Reported),
+    }
+}
+
+async fn probes(args: &CheckArgs, config: &Config, settings: &Settings) -> Vec<Probe> {
+    let mut probes = vec![
+        Probe::of("configuration", Ok(origins(settings))),
+        folder(config.data_dir()),
+        store(config).await,
+    ];
+    match config.net.options() {
+        Err(failure) => probes.push(Probe::failed("files", &failure)),
+        Ok(net) => {
+            probes.extend(files(config));
+            probes.push(names(&args.name, net).await);
+        }
+    }
+    if config.server.is_enabled {
+        probes.push(port(config.server.bind).await);
+    }
+    probes.extend(all_sinks(config).await);
+    probes
+}
+
+/// How many settings are given, and where.
+fn origins(settings: &Settings) -> String {
+    let (mut files, mut variables, mut flags) = (Vec::new(), Vec::new(), Vec::new());
+    for resolved in settings.iter() {
+        let (key, origin) = (resolved.setting.key, resolved.origin.to_string());
+        match &resolved.origin {
+            Origin::Default => {}
+            Origin::File(_) => files.push((key, origin)),
+            Origin::Environment(_) => variables.push((key, origin)),
+            Origin::Flag(_) => flags.push((key, origin)),
+        }
+    }
+    let given: Vec<_> = [files, variables, flags]
+        .into_iter()
+        .flatten()
+        .map(|(key, origin)| format!("{key} ({origin})"))
+        .collect();
+    match given.is_empty() {
+        true => "every setting has its default".to_owned(),
+        false => format!("{}; all others have their defaults", given.join(", ")),
+    }
+}
+
+/// Whether files can be made where the data is, or where the folder will be.
+fn folder(path: &Path) -> Probe {
+    let write = || -> io::Result<String> {
+        let path = std::path::absolute(path)?;
+        let there = path.ancestors().find(|path| path.exists());
+        let there = there.unwrap_or(Path::new("/"));
+        tempfile::tempfile_in(there)?;
+        Ok(match there == path {
+            true => format!("{} can be written", path.display()),
+            false => format!("{} can be made", path.display()),
+        })
+    };
+    let wrong = |error: io::Error| {
+        format!(
+            "{} can't be written: {error}; give it to the user that runs Tidings, or set data_dir",
+            path.display()
+        )
+    };
+    Probe::of("data folder", write().map_err(wrong))
+}
+
+async fn store(config: &Config) -> Probe {
+    let address = config.store_address();
+    if let Some(path) = address.strip_prefix("sqlite:")
+        && !Path::new(path).exists()
+    {
+        return Probe::of(
+            "store",
+            Ok(format!("{path} will be made by the first start")),
+        );
+    }
+    match stores::open(&address, config).await {
+        Err(failure) => Probe::failed("store", &failure),
+        Ok(store) => match store.now().await {
+            Ok(_) => Probe::of(
+                "store",
+                Ok(format!(
+                    "{} has schema version {SCHEMA_VERSION}",
+                    store.place()
+                )),
+            ),
+            Err(error) => Probe::of("store", Err(error.to_string())),
+        },
+    }
+}
+
+/// The files that are named have been read by now.
+fn files(config: &Config) -> Option<Probe> {
+    let named: Vec<_> = config
+        .net
+        .files()
+        .map(|path| path.display().to_string())
+        .collect();
+    (!named.is_empty()).then(|| Probe::of("files", Ok(format!("{} read", named.join(" and ")))))
+}
+
+async fn names(name: &str, net: NetOptions) -> Probe {
+    let asked = async {
+        let client = Client::new(net).map_err(|failure| failure.to_string())?;
+        let found = client.addresses(name).await.map_err(|failure| {
+            format!("{failure}; is this machine online? net.dns names other servers")
+        })?;
+        Ok(match found.first() {
+            Some(address) => format!("{name} is {address}"),
+            None => format!("{name} has no address, but there is an answer"),
+        })
+    };
+    Probe::of("name servers", asked.await)
+}
+
+/// Free, or taken by Tidings itself.
+async fn port(bind: SocketAddr) -> Probe {
+    let tried = match tokio::net::TcpListener::bind(bind).await {
+        Ok(_) => Ok(format!("{bind} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match version_at(bind).await {
+            Some(version) => Ok(format!("{bind} is served by tidings {version}")),
+            None => Err(format!(
+                "{bind} is taken by another program; set server.bind"
+            )),
+        },
+        Err(error) => Err(format!("{bind} can't be used: {error}; set server.bind")),
+    };
+    Probe::of("server", tried)
+}
+
+/// What the program there says that it is, if it is ours.
+async fn version_at(bind: SocketAddr) -> Option<String> {
+    let address = match bind.ip().is_unspecified() {
+        true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bind.port()),
+        false => bind,
+    };
+    let net = NetOptions {
+        egress: Egress {
+            allow: vec![address.ip().into()],
+            ports: vec![address.port()..=address.port()],
+        },
+        ..NetOptions::default()
+    };
+    let url = FetchUrl::parse(&format!("http://{address}/healthz")).ok()?;
+    let client = Client::new(net).ok()?;
+    let request = Request::get(url, Purpose::Api);
+    let response = client.fetch(request, Redirects::Report).await.ok()?;
+    let health: Value = serde_json::from_slice(&response.body).ok()?;
+    Some(health.get("version")?.as_str()?.to_owned())
+}
+
+async fn all_sinks(config: &Config) -> Vec<Probe> {
+    let context = match sinks::context(config) {
+        Ok(context) => context,
+        // Why was said of the files.
+        Err(_) => return Vec::new(),
+    };
+    let mut probes = Vec::new();
+    for sink in &config.sinks {
+        let what = format!("sink {}", sink.name);
+        let built = match sinks::build_one(sink, &context) {
+            Ok(built) => built,
+            Err(failure) => {
+                probes.push(Probe::failed(what, &failure));
+                continue;
+            }
+        };
+        let report = built.check(Timestamp::now()).await;
+        for line in report.lines {
+            let said = line.result.map_err(|wrong| {
+                format!(
+                    "{wrong}; when it is mended: tidings sink test {}",
+                    sink.name
+                )
+            });
+            probes.push(Probe::of(format!("{what}, {}", line.what), said));
+        }
+    }
+    probes
+}

@@ -1,0 +1,209 @@
+//! `tidings check` as a user calls it: what works, what does not, and the exit
+//! code of each.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde_json::Value;
+use tidings::{Ended, Run};
+use tidings_sim::{DnsAnswer, DnsServer};
+use tidings_store::{SCHEMA_VERSION, Store, StoreOptions};
+
+/// Something that listens, and a name server that knows one name.
+struct Outside {
+    runtime: tokio::runtime::Runtime,
+    dns: DnsServer,
+}
+
+impl Outside {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let known = |name: &str| name.trim_end_matches('.') == "known.example";
+        let dns = runtime.block_on(DnsServer::start(move |name, _| match known(name) {
+            true => DnsAnswer::Addresses(vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))]),
+            false => DnsAnswer::NoSuchName,
+        }));
+        let dns = dns.unwrap();
+        Self { runtime, dns }
+    }
+
+    fn check(&self, args: &[&str]) -> Run {
+        self.check_name("known.example", args)
+    }
+
+    fn check_name(&self, name: &str, args: &[&str]) -> Run {
+        let dns = format!("net.dns={}", self.dns.address());
+        let usual = [
+            "check",
+            "--json",
+            "--name",
+            name,
+            "--set",
+            &dns,
+            "--set",
+            "server.bind=127.0.0.1:0",
+        ];
+        Run::new(&[&usual, args].concat())
+    }
+}
+
+/// Whether a probe succeeded, and what was said.
+fn probe(ended: &Ended, what: &str) -> (bool, String) {
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(told["ok"], ended.code == 0, "{told}");
+    let probes = told["probes"].as_array().unwrap();
+    let found = probes.iter().find(|probe| probe["what"] == what);
+    let found = found.unwrap_or_else(|| panic!("{what}: {told}"));
+    (
+        found["ok"].as_bool().unwrap(),
+        found["said"].as_str().unwrap().to_owned(),
+    )
+}
+
+#[test]
+fn everything_that_works_is_said() {
+    let outside = Outside::new();
+    let run = outside
+        .check(&["--set", "demo.sites=3"])
+        .file("tidings.toml", "net.auth_file = 'auth'\n")
+        .file("auth", "a.example me:canary\n")
+        .env("LOG_LEVEL", "warn");
+    let ended = run.run();
+    assert_eq!(ended.code, 0, "{} {}", ended.stdout, ended.stderr);
+    let (_, given) = probe(&ended, "configuration");
+    assert_eq!(
+        given,
+        "net.auth_file (tidings.toml), log.level (environment LOG_LEVEL), net.dns (flag --set), \
+         server.bind (flag --set), demo.sites (flag --set); all others have their defaults"
+    );
+    for (what, said) in [
+        ("data folder", "tidings-data can be made"),
+        ("store", "tidings.db will be made by the first start"),
+        ("files", "auth read"),
+        ("name servers", "known.example is 192.0.2.7"),
+        ("server", "127.0.0.1:0 is free"),
+        ("sink search, index", "holds 0 documents"),
+    ] {
+        let (is_ok, told) = probe(&ended, what);
+        assert!(is_ok && told.contains(said), "{what}: {told}");
+    }
+    assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
+}
+
+#[test]
+fn everything_that_does_not_work_is_said_with_what_to_do() {
+    let outside = Outside::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap();
+    // Whoever comes is sent away without a word.
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let bind = format!("server.bind={taken}");
+    let sink = format!(
+        "[sinks.hook]\nkind = 'webhook'\nurl = 'http://{taken}/'\nsecret_env = 'HOOK_SECRET'\n"
+    );
+    let ended = outside
+        .check_name(
+            "unknown.example",
+            &[
+                "--set",
+                &bind,
+                "--set",
+                "data_dir=/proc/none",
+                "--set",
+                "search.enabled=false",
+                "--store",
+                "postgres://nobody@127.0.0.1:9/none",
+            ],
+        )
+        .file("tidings.toml", &sink)
+        .env("HOOK_SECRET", "canary")
+        .run();
+    assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
+    for (what, said) in [
+        ("data folder", "/proc/none can't be written"),
+        ("store", "does not answer"),
+        ("name servers", "net.dns names other servers"),
+        ("server", "is taken by another program; set server.bind"),
+    ] {
+        let (is_ok, told) = probe(&ended, what);
+        assert!(!is_ok && told.contains(said), "{what}: {told}");
+    }
+    assert!(
+        ended
+            .stdout
+            .contains("when it is mended: tidings sink test hook"),
+        "{}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_configuration_that_can_not_be_used_has_a_code_of_its_own() {
+    let outside = Outside::new();
+    let missing = outside.check(&["--set", "net.ca_file=missing.pem"]).run();
+    assert_eq!(missing.code, 78, "{}", missing.stdout);
+    let (is_ok, told) = probe(&missing, "files");
+    assert!(!is_ok && told.contains("net.ca_file missing.pem"), "{told}");
+
+    let unknown = outside.check(&["--set", "log.levle=warn"]).run();
+    assert_eq!(unknown.code, 78);
+    assert!(
+        unknown.stderr.contains("did you mean \"log.level\"?"),
+        "{}",
+        unknown.stderr
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    outside.runtime.block_on(async {
+        let store = Store::open(&address, &StoreOptions::default())
+            .await
+            .unwrap();
+        let newer = SCHEMA_VERSION + 1;
+        store.pretend_schema_version(newer).await.unwrap();
+    });
+    let newer = outside.check(&["--store", &address]).run();
+    assert_eq!(newer.code, 78, "{}", newer.stdout);
+    let (is_ok, told) = probe(&newer, "store");
+    assert!(!is_ok && told.contains("upgrade tidings"), "{told}");
+}
+
+#[test]
+fn a_server_that_is_ours_is_no_trouble() {
+    let outside = Outside::new();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().display().to_string();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    let bind = format!("server.bind={address}");
+    drop(free);
+    let args = ["run", "--data-dir", &data, "--set", &bind];
+    let running = tidings::command(&args, folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while std::net::TcpStream::connect(address).is_err() {
+        assert!(std::time::Instant::now() < patience, "it does not start");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let ended = outside.check(&["--data-dir", &data, "--set", &bind]).run();
+    assert_eq!(tidings::terminate(running), Some(0));
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    for (what, said) in [
+        ("server", "is served by tidings"),
+        ("store", "has schema version"),
+    ] {
+        let (_, told) = probe(&ended, what);
+        assert!(told.contains(said), "{what}: {told}");
+    }
+}

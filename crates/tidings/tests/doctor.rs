@@ -1,0 +1,217 @@
+//! `tidings doctor` as a user calls it: a store on which nobody works, on both
+//! engines, and a machine without one.
+
+#![allow(clippy::unwrap_used)]
+
+mod tidings;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidings::{Ended, Run, tidings};
+use tidings_store::{
+    Claim, ClaimRequest, Completion, DeliveryVerdict, NewDocument, NewSource, Origin, Outcome,
+    Store, StoreOptions, Submission, Target,
+};
+use tidings_url::{FetchUrl, ProxyHosts, Rules};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn target(url: &str) -> Target {
+    let url = FetchUrl::parse(url).unwrap();
+    Target {
+        key: url.canonical(&Rules::default()).key(),
+        host: url.host_key(&ProxyHosts::default()),
+        url,
+    }
+}
+
+/// A store as it was left hours ago: a page is waited for, a page has killed its
+/// readers, a document was not delivered, another can't be, a feed is due, a source has none.
+async fn left_alone(address: &str) {
+    let hours_ago = jiff::Timestamp::now().as_millisecond() - 7 * 1_800_000;
+    let clock = Arc::new(AtomicI64::new(hours_ago));
+    let options = StoreOptions::default().with_manual_clock(clock);
+    let store = Store::open(address, &options).await.unwrap();
+    store.put_sink("search", true, false).await.unwrap();
+    let urls = ["late", "poison", "given-up", "stored", "refused"]
+        .map(|name| target(&format!("https://{name}.example/")));
+    let submissions = urls.map(|target| Submission::new(target, Origin::Manual));
+    store.submit(&submissions).await.unwrap();
+    let claimed = store.claim(&ClaimRequest::new(1, 5)).await.unwrap();
+    let completions: Vec<_> = claimed
+        .claims
+        .iter()
+        .map(|claim| Completion::new(claim.ticket, outcome(claim)))
+        .collect();
+    store.complete(&completions).await.unwrap();
+
+    let orders = store.claim_deliveries("search", 2, MINUTE).await.unwrap();
+    let refused = DeliveryVerdict::Dead {
+        reason: "it is too long".to_owned(),
+    };
+    let later = DeliveryVerdict::Retry {
+        error: "busy".to_owned(),
+        after: MINUTE,
+    };
+    let verdicts = [(orders[0].clone(), refused), (orders[1].clone(), later)];
+    store.settle_deliveries("search", &verdicts).await.unwrap();
+
+    for name in ["paper", "empty"] {
+        let new = NewSource {
+            name: name.to_owned(),
+            url: format!("https://{name}.example/"),
+            kind: "feed".to_owned(),
+            priority: 5,
+            config: json!({}),
+        };
+        let source = store.add_source(&new).await.unwrap();
+        if name == "paper" {
+            let url = "https://paper.example/feed";
+            store.add_feed(source.source_id, "feed", url).await.unwrap();
+        }
+    }
+}
+
+fn outcome(claim: &Claim) -> Outcome {
+    let dead = |reason: &str| Outcome::Dead {
+        reason: reason.to_owned(),
+        error: None,
+    };
+    match claim.url.host() {
+        "late.example" => Outcome::Released,
+        "poison.example" => dead("quarantined"),
+        "given-up.example" => dead("max_retries"),
+        host => Outcome::Fetched {
+            etag: None,
+            last_modified: None,
+            content_hash: None,
+            document: Some(Box::new(NewDocument {
+                key: claim.key,
+                source_id: 0,
+                title: host.to_owned(),
+                content_hash: None,
+                sketch: None,
+                body: json!({ "id": claim.key.to_string(), "title": host }).to_string(),
+            })),
+            again_in: None,
+        },
+    }
+}
+
+fn doctor(address: &str) -> Ended {
+    Run::new(&["doctor", "--json", "--store", address]).run()
+}
+
+fn findings(ended: &Ended) -> Vec<Value> {
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(told["ok"], ended.code == 0, "{told}");
+    told["findings"].as_array().unwrap().clone()
+}
+
+/// The command that a finding begins its advice with, without what follows it.
+fn command(next: &str) -> Option<Vec<&str>> {
+    let words = next.split(" (").next()?.split(", ").next()?;
+    let words = words.strip_prefix("tidings ")?;
+    Some(words.split(' ').collect())
+}
+
+async fn names_all_that_is_stuck(address: &str) {
+    left_alone(address).await;
+    let ended = doctor(address);
+    assert_eq!(ended.code, 1, "{}", ended.stderr);
+    let found = findings(&ended);
+    for (severity, what) in [
+        (
+            "trouble",
+            "1 host could be asked and is not, the first (late.example) for 3 h",
+        ),
+        (
+            "trouble",
+            "1 URL put aside, such as https://poison.example/",
+        ),
+        (
+            "trouble",
+            "1 feed should have been polled, the first 3 h ago",
+        ),
+        (
+            "trouble",
+            "1 source is without anything to poll, such as empty",
+        ),
+        (
+            "trouble",
+            "nobody delivers: 1 document for search, the first for 3 h",
+        ),
+        (
+            "trouble",
+            "1 document could not be delivered to search, the last because: it is too long",
+        ),
+        ("worth_knowing", "2 of 5 URLs given up: 1 max_retries"),
+        ("worth_knowing", "net.contact is not set"),
+        ("fine", "has schema version"),
+    ] {
+        let is_told = |finding: &&Value| finding["what"].as_str().unwrap().contains(what);
+        let finding = found.iter().find(is_told);
+        let finding = finding.unwrap_or_else(|| panic!("{what}: {found:#?}"));
+        assert_eq!(finding["severity"], severity, "{what}");
+        assert_eq!(finding["next"].is_string(), severity != "fine", "{what}");
+    }
+    let severities: Vec<_> = found.iter().map(|finding| &finding["severity"]).collect();
+    assert!(
+        severities.is_sorted_by_key(|severity| ["trouble", "worth_knowing", "fine"]
+            .iter()
+            .position(|known| severity == known)),
+        "the gravest first: {severities:?}"
+    );
+    for finding in &found {
+        let Some(mut args) = finding["next"].as_str().and_then(command) else {
+            continue;
+        };
+        args.push("--help");
+        assert_eq!(tidings(&args).code, 0, "{finding}");
+    }
+}
+
+#[tokio::test]
+async fn an_embedded_store_on_which_nobody_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    names_all_that_is_stuck(&address).await;
+}
+
+#[tokio::test]
+async fn a_shared_store_on_which_nobody_works() {
+    names_all_that_is_stuck(&tidings_sim::postgres_database().unwrap()).await;
+}
+
+#[test]
+fn a_new_machine_is_told_how_to_begin() {
+    let (ended, folder) = Run::new(&["doctor"]).run_keeping();
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    assert!(
+        ended
+            .stdout
+            .contains("store: there is nothing at tidings-data/tidings.db yet"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("→ tidings run\n"), "{}", ended.stdout);
+    let made = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(made, 0, "a doctor makes nothing");
+    let quiet = tidings(&["doctor", "--quiet", "--set", "net.contact=me@us.example"]);
+    assert!(!quiet.stdout.contains("fine"), "{}", quiet.stdout);
+    assert!(!quiet.stdout.contains("net.contact"), "{}", quiet.stdout);
+}
+
+#[test]
+fn a_store_that_can_not_be_opened_is_trouble() {
+    let ended = doctor("postgres://nobody@127.0.0.1:9/none");
+    assert_eq!(ended.code, 1);
+    let found = findings(&ended);
+    assert_eq!(
+        (&found[0]["severity"], &found[0]["next"]),
+        (&json!("trouble"), &json!("tidings check"))
+    );
+}
