@@ -1,5 +1,6 @@
 //! Pages a second through the door, from the simulated web in a process of its
-//! own, with the CPU time of both sides. Run: `cargo bench -p tidings-net`.
+//! own, with the CPU time of both sides. Run: `cargo bench -p tidings-net`, or with
+//! `-- quick` to see the form of it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,6 +16,7 @@ use tidings_url::FetchUrl;
 
 const SITES: u32 = 256;
 const RUN: Duration = Duration::from_secs(8);
+const QUICK_RUN: Duration = Duration::from_secs(1);
 
 fn config(page_bytes: usize) -> WorldConfig {
     WorldConfig {
@@ -35,10 +37,14 @@ fn main() {
         runtime.block_on(serve(page_bytes));
         return;
     }
+    let run = match arguments.iter().any(|argument| argument == "quick") {
+        true => QUICK_RUN,
+        false => RUN,
+    };
     println!("page size  connections  pages/s  MB/s   our CPU  server's CPU   (µs a page)");
     for page_bytes in [0, 40_000] {
         for connections in [16, 64, 256] {
-            runtime.block_on(measure(page_bytes, connections));
+            runtime.block_on(measure(page_bytes, connections, run));
         }
     }
 }
@@ -54,7 +60,7 @@ async fn serve(page_bytes: usize) {
     std::future::pending::<()>().await;
 }
 
-async fn measure(page_bytes: usize, connections: usize) {
+async fn measure(page_bytes: usize, connections: usize, run: Duration) {
     let mut server = Command::new(std::env::current_exe().unwrap())
         .args(["serve", &page_bytes.to_string()])
         .stdout(Stdio::piped())
@@ -103,7 +109,7 @@ async fn measure(page_bytes: usize, connections: usize) {
             Arc::clone(&bytes),
         );
         workers.spawn(async move {
-            while start.elapsed() < RUN {
+            while start.elapsed() < run {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let request = Request::get(urls[at % urls.len()].clone(), Purpose::Page);
                 let page = client.fetch(request, Redirects::Report).await.unwrap();

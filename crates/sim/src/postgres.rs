@@ -64,6 +64,18 @@ impl PostgresServer {
         Ok(server)
     }
 
+    /// Which server would be started, as its binary says: "15.4 (Debian …)".
+    pub fn version() -> io::Result<String> {
+        let binaries =
+            find_binaries().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, INSTALL))?;
+        let output = Command::new(binaries.join("postgres"))
+            .arg("--version")
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let version = said.trim().trim_start_matches("postgres (PostgreSQL) ");
+        Ok(version.to_owned())
+    }
+
     /// The address of a database on this server.
     pub fn address(&self, database: &str) -> String {
         let host = self.folder.display().to_string().replace('/', "%2F");

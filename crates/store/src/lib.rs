@@ -64,3 +64,8 @@ pub use stats::{CountRow, HostStats, Stats};
 pub use store::{Store, StoreOptions};
 pub use tasks::{StartedTask, Task};
 pub use tokens::{Role, Token};
+
+/// The version of the embedded SQLite.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}

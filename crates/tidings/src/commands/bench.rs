@@ -1,6 +1,7 @@
 //! `tidings bench`: measures what we claim, on this machine, beside a baseline
 //! of the same run.
 
+mod all;
 mod api;
 mod fetch;
 mod frontier;
@@ -21,6 +22,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    All(all::AllArgs),
     Frontier(frontier::FrontierArgs),
     Fetch(fetch::FetchArgs),
     Api(api::ApiArgs),
@@ -32,6 +34,7 @@ enum What {
 
 pub(crate) fn run(args: &BenchArgs, json: bool) -> Result<(), Failure> {
     match &args.what {
+        What::All(args) => all::run(args, json),
         What::Frontier(args) => frontier::run(args, json),
         What::Fetch(args) => fetch::run(args, json),
         What::Api(args) => api::run(args, json),

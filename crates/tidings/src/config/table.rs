@@ -342,7 +342,7 @@ pub(super) static SETTINGS: &[Setting] = &[
 ];
 
 /// Variables that start with `TIDINGS_` without being settings.
-pub(super) const OTHER_VARIABLES: &[&str] = &["TIDINGS_CONFIG"];
+pub(super) const OTHER_VARIABLES: &[&str] = &["TIDINGS_BENCH_CORPUS", "TIDINGS_CONFIG"];
 
 impl Setting {
     pub(super) fn variables(&self) -> impl Iterator<Item = String> + '_ {

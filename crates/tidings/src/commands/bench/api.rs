@@ -38,10 +38,16 @@ pub(crate) struct ApiArgs {
     #[arg(long, default_value_t = 40)]
     requests: usize,
 
+    /// URLs of each bulk submit
+    #[arg(long, default_value_t = 100_000)]
+    bulk: usize,
+
     /// Live streams that are opened at once; 0 for none
     #[arg(long, default_value_t = 1000)]
     streams: usize,
 }
+
+/// How long one kind of request takes.
 
 #[derive(Debug, Serialize)]
 struct Figure {
@@ -51,16 +57,36 @@ struct Figure {
     p95_ms: f64,
 }
 
+/// One bulk submit.
+#[derive(Debug, Serialize)]
+struct Bulk {
+    engine: &'static str,
+    format: &'static str,
+    urls: usize,
+    seconds: f64,
+}
+
+/// What clients of `/events` cost in memory, both ends in this process.
+#[derive(Debug, Serialize)]
+struct Streams {
+    engine: &'static str,
+    streams: usize,
+    mib: f64,
+}
+
 #[derive(Debug, Serialize)]
 struct Report {
+    version: &'static str,
+    cores: usize,
     load_before: String,
     urls: usize,
     figures: Vec<Figure>,
+    bulk: Vec<Bulk>,
+    streams: Vec<Streams>,
 }
 
 /// How many of the URLs have been fetched, failed or are dead, of a hundred.
 const SETTLED: usize = 10;
-const BULK: usize = 100_000;
 const SECRET: &str = "tdg_only-for-this-measurement";
 
 /// What is asked for; source 1 has one URL in 2,000.
@@ -89,9 +115,13 @@ const PATHS: [&str; 19] = [
 pub(crate) fn run(args: &ApiArgs, json: bool) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
     let mut report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
         load_before: load(),
         urls: args.urls,
         figures: Vec::new(),
+        bulk: Vec::new(),
+        streams: Vec::new(),
     };
     if !json {
         output::line(&format!(
@@ -144,65 +174,93 @@ async fn measure(
         client,
     };
     let serving = tokio::spawn(server.run(std::future::pending()));
-    let mut show = |what: &str, mut taken: Vec<Duration>| -> anyhow::Result<()> {
-        taken.sort_unstable();
-        let at = |share: usize| taken[taken.len() * share / 100].as_secs_f64() * 1000.0;
-        let figure = Figure {
-            engine,
-            what: what.to_owned(),
-            p50_ms: at(50),
-            p95_ms: at(95),
-        };
+    for path in PATHS {
+        let figure = figure(engine, path, walk(at, path, args.requests).await?)?;
         if !quiet {
             output::line(&format!(
-                "{engine:<9} p50 {:>7.1} ms, p95 {:>7.1} ms  {what}",
+                "{engine:<9} p50 {:>7.1} ms, p95 {:>7.1} ms  {path}",
                 figure.p50_ms, figure.p95_ms
             ))?;
         }
         report.figures.push(figure);
-        Ok(())
-    };
-    for path in PATHS {
-        show(path, walk(at, path, args.requests).await?)?;
     }
-    let lines = |tail: &str| -> String {
-        let url = |n| format!("https://bulk{}.example/{tail}/story-{n}", n % 1000);
-        (0..BULK)
-            .map(|n| format!("{{\"url\":\"{}\"}}\n", url(n)))
-            .collect()
-    };
-    let csv = || -> String {
-        let rows = (0..BULK).map(|n| format!("https://bulk{}.example/csv/story-{n}\n", n % 1000));
-        std::iter::once("url\n".to_owned()).chain(rows).collect()
-    };
-    let bulk = [
-        (
-            "100,000 URLs as JSON lines",
-            "application/x-ndjson",
-            lines("jsonl"),
-        ),
-        ("100,000 URLs as CSV", "text/csv", csv()),
-    ];
-    for (what, kind, body) in bulk {
-        let start = Instant::now();
-        let answer = ask(at, "POST", "/api/v1/frontier/submit/bulk", kind, &body).await?;
-        anyhow::ensure!(
-            answer.contains("\"new\":100000"),
-            "not all of {what} were taken"
-        );
-        show(what, vec![start.elapsed()])?;
-    }
-    if args.streams > 0 {
-        let cost = streams(at, args.streams).await?;
+    for format in [JSON_LINES, CSV] {
+        let bulk = bulk(at, engine, format, args.bulk).await?;
         if !quiet {
             output::line(&format!(
-                "{engine:<9} {} live streams: {cost:.0} MiB, both ends in this process",
+                "{engine:<9} {:>6.2} s  {} URLs as {format}",
+                bulk.seconds, bulk.urls
+            ))?;
+        }
+        report.bulk.push(bulk);
+    }
+    if args.streams > 0 {
+        let mib = streams(&store, at, args.streams).await?;
+        if !quiet {
+            output::line(&format!(
+                "{engine:<9} {} live streams: {mib:.0} MiB, both ends in this process",
                 args.streams
             ))?;
         }
+        report.streams.push(Streams {
+            engine,
+            streams: args.streams,
+            mib,
+        });
     }
     serving.abort();
     Ok(())
+}
+
+fn figure(engine: &'static str, what: &str, mut taken: Vec<Duration>) -> anyhow::Result<Figure> {
+    taken.sort_unstable();
+    let at = |share: usize| {
+        let taken = taken.get(taken.len() * share / 100);
+        taken.map(|taken| taken.as_secs_f64() * 1000.0)
+    };
+    Ok(Figure {
+        engine,
+        what: what.to_owned(),
+        p50_ms: at(50).context("there is nothing to measure without requests")?,
+        p95_ms: at(95).context("there is nothing to measure without requests")?,
+    })
+}
+
+const JSON_LINES: &str = "JSON lines";
+const CSV: &str = "CSV";
+
+/// So many new URLs in one request.
+async fn bulk(
+    at: &Asked,
+    engine: &'static str,
+    format: &'static str,
+    urls: usize,
+) -> anyhow::Result<Bulk> {
+    let url = |folder, n| format!("https://bulk{}.example/{folder}/story-{n}", n % 1000);
+    let (kind, body): (_, String) = match format == CSV {
+        true => {
+            let rows = (0..urls).map(|n| format!("{}\n", url("csv", n)));
+            let body = std::iter::once("url\n".to_owned()).chain(rows);
+            ("text/csv", body.collect())
+        }
+        false => {
+            let lines = (0..urls).map(|n| format!("{{\"url\":\"{}\"}}\n", url("jsonl", n)));
+            ("application/x-ndjson", lines.collect())
+        }
+    };
+    let start = Instant::now();
+    let answer = ask(at, "POST", "/api/v1/frontier/submit/bulk", kind, &body).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    anyhow::ensure!(
+        answer.contains(&format!("\"new\":{urls}")),
+        "not all of {urls} URLs as {format} were taken"
+    );
+    Ok(Bulk {
+        engine,
+        format,
+        urls,
+        seconds,
+    })
 }
 
 /// The server that is asked, and the door that leads there.
@@ -223,9 +281,15 @@ async fn fill(store: &Store, urls: usize) -> anyhow::Result<()> {
         let batch: Vec<_> = chunk.iter().map(|n| of(*n)).collect();
         store.submit(&batch).await?;
     }
+    settle(store, urls * SETTLED / 100).await
+}
+
+/// So many URLs are claimed and come to their end.
+async fn settle(store: &Store, urls: usize) -> anyhow::Result<()> {
     let mut settled = 0;
-    while settled < urls * SETTLED / 100 {
-        let mut request = ClaimRequest::new(1, 500);
+    while settled < urls {
+        let most = u16::try_from(urls - settled).unwrap_or(u16::MAX);
+        let mut request = ClaimRequest::new(1, most.min(500));
         request.per_host = 50;
         let claimed = store.claim(&request).await?.claims;
         if claimed.is_empty() {
@@ -318,7 +382,7 @@ async fn ask(
 }
 
 /// What so many clients of `/events` cost in memory while something happens.
-async fn streams(at: &Asked, number: usize) -> anyhow::Result<f64> {
+async fn streams(store: &Store, at: &Asked, number: usize) -> anyhow::Result<f64> {
     forget_peak();
     let before = peak_mib();
     let mut open = Vec::with_capacity(number);
@@ -332,13 +396,7 @@ async fn streams(at: &Asked, number: usize) -> anyhow::Result<f64> {
         );
         open.push(connection);
     }
-    // That it is found is told by its row; that it became urgent is an event.
-    for priority in [1, 9] {
-        let url = "https://live.example/a-story-that-everybody-hears-of";
-        let body = format!("[{{\"url\":\"{url}\",\"priority\":{priority}}}]");
-        let path = "/api/v1/frontier/submit/bulk";
-        ask(at, "POST", path, "application/json", &body).await?;
-    }
+    settle(store, 1).await?;
     for connection in &mut open {
         let mut heard = Vec::new();
         while !String::from_utf8_lossy(&heard).contains("event: event") {

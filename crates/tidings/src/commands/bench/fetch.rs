@@ -33,8 +33,9 @@ pub(crate) struct FetchArgs {
     #[command(flatten)]
     web: WebArgs,
 
-    /// sqlite or postgres instead of both
-    #[arg(long, value_name = "ENGINE", value_parser = ["sqlite", "postgres"])]
+    /// sqlite or postgres instead of both, or scrapy instead of us
+    #[arg(long, value_name = "ENGINE", value_parser = ["sqlite", "postgres", "scrapy"])]
+    #[arg(requires_if("scrapy", "scrapy"))]
     only: Option<String>,
 
     /// A Python that has Scrapy, to crawl the same pages with it; with trafilatura
@@ -181,7 +182,8 @@ fn show(report: &mut Report, figure: Figure, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The other side: serves until it is killed.
+/// The other side: serves until its standard input ends, which it does when the
+/// process that started it is gone, however it went.
 pub(crate) fn serve(args: &PagesArgs) -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
     runtime.block_on(async {
@@ -190,7 +192,12 @@ pub(crate) fn serve(args: &PagesArgs) -> Result<(), Failure> {
             .await
             .context("the simulated web can't be served")?;
         output::line(&sim.address().port().to_string())?;
-        std::future::pending().await
+        let wait = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let ended = tokio::task::spawn_blocking(wait).await;
+        ended
+            .context("standard input can't be read")?
+            .context("standard input can't be read")?;
+        Ok(())
     })
 }
 
@@ -209,6 +216,7 @@ impl Web {
             .args(["--sites", &args.sites.to_string()])
             .args(["--articles", &args.articles.to_string()])
             .args(["--page-bytes", &args.page_bytes.to_string()])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .context("the simulated web can't be started")?;
