@@ -425,14 +425,15 @@ fn wanted(args: &TortureArgs) -> Vec<(&'static Scenario, Engine)> {
         .collect()
 }
 
-/// The quick ones mostly wait, and do so together; the long ones measure, each
-/// for itself.
+/// Scenarios mostly wait; a few do so together.
+const AT_ONCE: usize = 3;
+
 async fn endure_all(
     wanted: Vec<(&'static Scenario, Engine)>,
     quick: bool,
     json: bool,
 ) -> anyhow::Result<Vec<Line>> {
-    let room = Rc::new(Semaphore::new(if quick { 3 } else { 1 }));
+    let room = Rc::new(Semaphore::new(AT_ONCE));
     let local = LocalSet::new();
     let running: Vec<_> = wanted
         .into_iter()

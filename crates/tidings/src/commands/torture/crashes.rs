@@ -43,7 +43,7 @@ pub(super) async fn killed_after_claim(setting: Setting) -> anyhow::Result<Measu
 /// As soon as some pages were served, whoever asked for them dies.
 pub(super) async fn killed_after_fetch(setting: Setting) -> anyhow::Result<Measured> {
     let ground = Ground::new(setting, web(setting.size(12, 40), setting.size(15, 50))).await?;
-    let deaths = setting.size(4, 20);
+    let deaths = setting.size(4, 6);
     for _ in 0..deaths {
         let process = ground.start(ALL, &[])?;
         ground
