@@ -247,6 +247,9 @@ impl Worker {
                 }
                 continue;
             }
+            // Before the claim too: a page that lands after it frees its host, and the
+            // claim did not see that.
+            let was_idle = self.flights.len() == 0;
             let wait = match self.claim(room, &finished, halted).await {
                 Ok(wait) => wait,
                 Err(error) => {
@@ -258,7 +261,7 @@ impl Worker {
             let Some(wait) = wait else {
                 continue;
             };
-            let is_idle = self.flights.len() == 0;
+            let is_idle = was_idle && self.flights.len() == 0;
             if self.options.ends_when_idle && is_idle && wait >= self.options.every {
                 return;
             }

@@ -14,8 +14,8 @@ pub(super) const PART: Part = Part {
     about: "The real server over loopback, one request at a time, each on a connection of its own: the first page, then those after it.
 A tenth of the frontier has been fetched, failed or is dead. The baseline is the same over a small frontier. Bulk submits are
 one request each; live streams are clients of `/events` that all hear of one event, both ends in one process.",
-    limits: "Lists read their page from an index whatever lies behind it; what grows are questions without an index of their own (a
-part of an address, one source among many) and what has to count. A bulk submit is as fast as the store takes new URLs.",
+    limits: "The store. Lists read their page from an index whatever lies behind it; what grows are questions without an index of their
+own, which look at every URL until a page is full: a part of an address, one source among many.",
     runs,
     show,
 };

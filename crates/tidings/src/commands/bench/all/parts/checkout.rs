@@ -12,7 +12,7 @@ pub(super) const URL: Part = Part {
     name: "url",
     title: "URLs: from text to key",
     about: "Canonical URLs and their keys on one core, against a bare parse of the same strings with the `url` crate.",
-    limits: "The parse itself, which a key can't do without; then the hash.",
+    limits: "The CPU. A bare parse is a part of it: what the ratio has above 1 is the canonical form and its hash.",
     runs: |_| bench("tidings-url", "identity", ""),
     show: show_url,
 };
@@ -21,7 +21,8 @@ pub(super) const FEED: Part = Part {
     name: "feed",
     title: "Feeds: reading them",
     about: "RSS, Atom and sitemaps on one core, in time on the processor, against feed-rs on the same bytes.",
-    limits: "Copying and cleaning texts; short items cost more than their bytes, since each has dates, links and names to be read.",
+    limits: "The CPU, for items more than for bytes: each has dates, links and names to be read, so that short ones are the slowest by
+the megabyte.",
     runs: |_| bench("tidings-feed", "parsing", ""),
     show: show_feed,
 };
@@ -41,7 +42,7 @@ pub(super) const SEARCH: Part = Part {
     title: "Embedded search",
     about: "Made-up news of 320 words: delivered in batches that are each committed, replaced, made anew, and searched. No peer runs
 beside it.",
-    limits: "Delivering: one commit for each batch. Queries: making the snippets of 20 hits.",
+    limits: "Delivering commits each batch; making the index anew does not, and the ratio is what that costs.",
     runs: |size| bench("tidings-sinks", "search", size.choose("", " -- 5000", " -- 100")),
     show: show_search,
 };
@@ -51,7 +52,8 @@ pub(super) const EXTRACT: Part = Part {
     title: "Extraction: the article of a page",
     about: "Extractors side by side on pages with reviewed truth: agreement of words on the half of the articles that our rules were not
 tuned on, and pages for each second of CPU of one thread. html5ever only parses.",
-    limits: "Parsing is half of it. What is left of the errors is told in `docs/EXTRACTION.md`.",
+    limits: "The CPU of one thread; the row of html5ever is the price of a parse alone. `docs/EXTRACTION.md` tells what is left of the
+errors.",
     runs: |_| vec![Planned::new("all extractors", Need::Corpus, "scripts/compare-extractors CORPUS".to_owned())],
     show: show_extract,
 };

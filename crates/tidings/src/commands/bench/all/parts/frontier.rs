@@ -25,7 +25,7 @@ that has to wait before it finds one that may be fetched.",
 fn runs(size: Size) -> Vec<Planned> {
     let options = size.choose(
         "--sizes 10000,100000,1000000 --workers 1,10,50 --seconds 5",
-        "--sizes 1000,10000,100000 --workers 10 --seconds 1",
+        "--sizes 10000,100000 --workers 10 --seconds 1",
         "--sizes 10,100 --workers 1 --backlogs uniform --seconds 1",
     );
     let bench = |engine| format!("tidings bench frontier --engine {engine} {options}");

@@ -14,8 +14,8 @@ pub(super) const PART: Part = Part {
     about: "Made documents with sketches as news has them (one in twenty is a copy, sites have lines on every page, everybody uses some
 phrases), written the way that workers do; then edited copies and new stories are looked up, one after the other. The
 baseline is the same documents without sketches.",
-    limits: "A look-up reads twelve keys and the sketches behind them: the way to the database and back, and the cache once the keys no
-longer fit it. Writing pays for six more index entries a document.",
+    limits: "A look-up reads the documents behind twelve keys, on PostgreSQL with the way to the server and back. Writing pays for the
+look-up, the sketch and six index entries a document.",
     runs,
     show,
 };
