@@ -9,7 +9,7 @@ use tidings_sim::{Entry, Expected};
 use tidings_store::FrontierId;
 use tidings_url::{FetchUrl, ProxyHosts, Rules, UrlKey};
 
-use crate::words::number;
+use crate::words::{count, number};
 
 /// How everything adds up at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -53,17 +53,17 @@ impl Sum {
 
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |count: u64, what: &str| format!("{} {what}", number(count));
+        let part = |figure: u64, what: &str| format!("{} {what}", number(figure));
         let parts = [
             Some(part(self.published, "published")),
             Some(part(self.fetched, "fetched")),
-            self.delivered.map(|count| part(count, "delivered")),
+            self.delivered.map(|figure| part(figure, "delivered")),
             Some(part(self.to_come, "to come")),
             Some(part(self.lost, "lost")),
             Some(part(self.duplicated, "duplicated")),
             (self.unknown > 0).then(|| part(self.unknown, "of nothing")),
             Some(part(self.impolite, "impolite")),
-            (self.faults > 0).then(|| part(self.faults, "faults met")),
+            (self.faults > 0).then(|| format!("{} met", count(self.faults, "fault"))),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         write!(f, "ledger: {}", parts.join(" · "))
