@@ -67,8 +67,12 @@ async fn catch_up(world: &World, poller: &Arc<Poller>) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_published_is_found_once_over_simulated_days() {
+    let sites = match std::env::var_os("TIDINGS_TEST_FULL") {
+        Some(_) => 500,
+        None => 150,
+    };
     let world = World::start(Days {
-        sites: 500,
+        sites,
         defect_percent: 30,
         fault_percent: 20,
         ..Days::default()
@@ -76,7 +80,7 @@ async fn everything_published_is_found_once_over_simulated_days() {
     .await;
     world.add_all_feeds().await;
     let poller = world.poller_with(PollOptions {
-        requests_per_day: Some(500.0 * 6.0),
+        requests_per_day: Some(f64::from(sites) * 6.0),
         ..PollOptions::default()
     });
     let (polls, mut new) = live(&world, &poller, 24 * HOUR, 30 * MINUTE).await;

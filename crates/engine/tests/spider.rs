@@ -110,7 +110,10 @@ async fn a_few_visits_find_everything_at_steady_state() {
         add(&world, &site, spider()).await;
     }
     let poller = world.poller();
-    let (warm_up, measured) = (10, 21);
+    let (warm_up, measured) = match std::env::var_os("TIDINGS_TEST_FULL") {
+        Some(_) => (10, 21),
+        None => (7, 14),
+    };
     live(&world, &poller, warm_up * DAY, 15 * MINUTE).await;
     let (then, known) = (world.sim.clock().now(), world.found_keys().await);
     let before = world.sim.log().snapshot().len();
