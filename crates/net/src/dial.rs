@@ -22,6 +22,7 @@ use crate::failure::{Failure, Stage};
 use crate::limits::NetOptions;
 use crate::pool::{Connection, Sender};
 use crate::resolve::Names;
+use crate::source::Sources;
 
 /// Addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 8;
@@ -41,6 +42,7 @@ pub(crate) struct DialTimes {
 pub(crate) struct Dialer {
     names: Names,
     egress: Egress,
+    sources: Sources,
     tls: TlsConnector,
     header_bytes: usize,
 }
@@ -50,6 +52,7 @@ impl Dialer {
         Ok(Self {
             names: Names::new(&options.dns)?,
             egress: options.egress.clone(),
+            sources: Sources::new(&options.addresses),
             tls: TlsConnector::from(Arc::new(tls_config(options)?)),
             header_bytes: options.limits.header_bytes,
         })
@@ -76,7 +79,9 @@ impl Dialer {
         times.dns = start.elapsed();
 
         let start = Instant::now();
-        let (stream, peer) = self.connect(&addresses, deadline, limit).await?;
+        let (stream, peer) = self
+            .connect(url.host(), &addresses, deadline, limit)
+            .await?;
         times.connect = start.elapsed();
 
         if url.as_url().scheme() == "http" {
@@ -101,7 +106,7 @@ impl Dialer {
     ) -> Result<TcpStream, Failure> {
         let deadline = Deadline::now() + limit;
         let addresses = self.permitted(host, port).await?;
-        let (stream, _) = self.connect(&addresses, deadline, limit).await?;
+        let (stream, _) = self.connect(host, &addresses, deadline, limit).await?;
         Ok(stream)
     }
 
@@ -141,6 +146,7 @@ impl Dialer {
     /// One address after the other, each with its share of the time.
     async fn connect(
         &self,
+        host: &str,
         addresses: &[SocketAddr],
         deadline: Deadline,
         limit: Duration,
@@ -152,7 +158,8 @@ impl Dialer {
         for (at, address) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Deadline::now());
             let share = left / (addresses.len() - at) as u32;
-            failure = match tokio::time::timeout(share, TcpStream::connect(address)).await {
+            let connecting = self.sources.connect(host, *address);
+            failure = match tokio::time::timeout(share, connecting).await {
                 Ok(Ok(stream)) => {
                     // Requests are one write; waiting for more of it only costs time.
                     let _ = stream.set_nodelay(true);

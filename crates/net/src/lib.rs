@@ -36,6 +36,7 @@ mod request;
 mod resolve;
 mod retry_after;
 mod robots;
+mod source;
 
 pub use charset::{CharsetFrom, Decoded, decode};
 pub use client::{Client, HopGate, Redirects};

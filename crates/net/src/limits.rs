@@ -1,6 +1,6 @@
 //! How much a peer may cost us in time and memory, and what we say of ourselves.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -69,6 +69,9 @@ pub struct NetOptions {
     pub credentials: Vec<Credentials>,
     /// DNS servers to ask instead of the system's.
     pub dns: Vec<SocketAddr>,
+    /// Addresses of this machine to ask from; a host is asked from one of them.
+    /// Empty: the system chooses.
+    pub addresses: Vec<IpAddr>,
     /// Certificate authorities to trust besides the public ones.
     pub authorities: Vec<CertificateDer<'static>>,
 }

@@ -55,7 +55,7 @@ pub use hostile::{
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
-pub use postgres::{PostgresServer, postgres_database};
+pub use postgres::{PostgresServer, postgres_database, postgres_program};
 pub use raw::{Act, RawServer};
 pub use relay::{Mood, Relay};
 pub use render::{FeedDefect, FeedFormat};

@@ -280,6 +280,13 @@ fn fresh_name() -> String {
     format!("tidings_{}_{number}", std::process::id())
 }
 
+/// Where a program of PostgreSQL is, its clients included.
+pub fn postgres_program(name: &str) -> Option<PathBuf> {
+    find_binaries()
+        .map(|folder| folder.join(name))
+        .filter(|program| program.exists())
+}
+
 /// Where the server's programs are: `pg_config` knows, else Debian's folder by
 /// version, else the PATH.
 fn find_binaries() -> Option<PathBuf> {

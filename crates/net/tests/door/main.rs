@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod addresses;
 mod egress;
 mod hostile;
 mod names;

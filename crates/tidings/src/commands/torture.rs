@@ -3,6 +3,7 @@
 //! scenario is one line: what was expected, what was measured, whether it holds.
 
 mod ask;
+mod backup;
 mod books;
 mod child;
 mod crashes;
@@ -248,6 +249,12 @@ static SCENARIOS: &[Scenario] = &[
         SQLITE,
         embedded::disk_full,
         "refused with 5xx and never taken; goes on by itself within 30 s of room"
+    ),
+    scenario!(
+        "store restored from an older backup",
+        BOTH,
+        backup::restored,
+        "what happened since is found again, and is no second document anywhere"
     ),
     scenario!(
         "clocks an hour off",

@@ -43,6 +43,9 @@ impl NetConfig {
                 ..Limits::default()
             },
             egress: egress(settings, "egress"),
+            addresses: items(settings.text("net.addresses"))
+                .filter_map(|item| item.parse().ok())
+                .collect(),
             dns: items(settings.text("net.dns"))
                 .filter_map(|item| item.parse().ok())
                 .collect(),
@@ -80,6 +83,8 @@ impl NetConfig {
         Ok(NetOptions {
             egress: self.sink_egress.clone(),
             credentials: Vec::new(),
+            // They may be where only some of our addresses lead.
+            addresses: Vec::new(),
             ..options
         })
     }

@@ -156,6 +156,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "DNS servers to ask instead of the system's (address:port, …)",
     },
     Setting {
+        key: "net.addresses",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(own_address),
+        about: "addresses of this machine to ask from, a host always from the same one; empty: the system chooses",
+    },
+    Setting {
         key: "net.ca_file",
         other_names: &[],
         default: "",
@@ -394,6 +401,12 @@ pub(super) fn items(value: &str) -> impl Iterator<Item = &str> {
         .split(',')
         .map(str::trim)
         .filter(|item| !item.is_empty())
+}
+
+fn own_address(item: &str) -> Result<(), String> {
+    item.parse::<std::net::IpAddr>()
+        .map(drop)
+        .map_err(|_| "an IP address is expected, for example 203.0.113.5".to_owned())
 }
 
 fn dns_server(item: &str) -> Result<(), String> {

@@ -95,6 +95,18 @@ impl Ground {
         })
     }
 
+    /// Lets go of the store, so that it can be replaced.
+    pub(super) async fn forget_store(&mut self) -> anyhow::Result<()> {
+        let elsewhere = self.folder().join("elsewhere.db");
+        self.store = open(&format!("sqlite:{}", elsewhere.display())).await?;
+        Ok(())
+    }
+
+    pub(super) async fn reopen(&mut self) -> anyhow::Result<()> {
+        self.store = open(&self.address).await?;
+        Ok(())
+    }
+
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
