@@ -43,15 +43,33 @@ pub(crate) struct PostgresEngine {
     max_in_flight: i16,
 }
 
+fn read_address(address: &str) -> Result<Config> {
+    let wrong = |error: tokio_postgres::Error| StoreError::Address {
+        address: without_password(address),
+        why: error.to_string(),
+    };
+    address.parse().map_err(wrong)
+}
+
+/// The version of the schema, if there is a store; changes nothing.
+pub(crate) async fn schema_version(address: &str) -> Result<Option<i64>> {
+    let pool = Pool::new(read_address(address)?, without_password(address), 1);
+    let mut connection = pool.get().await?;
+    let known = "SELECT CAST(to_regclass('schema_version') AS TEXT)";
+    let rows = connection.query(known, &[]).await?;
+    let is_known = rows.first().and_then(|row| row.get::<_, Option<String>>(0));
+    if is_known.is_none() {
+        return Ok(None);
+    }
+    let rows = connection
+        .query("SELECT max(version) FROM schema_version", &[])
+        .await?;
+    Ok(rows.first().and_then(|row| row.get(0)))
+}
+
 impl PostgresEngine {
     pub(crate) async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
-        let config: Config =
-            address
-                .parse()
-                .map_err(|error: tokio_postgres::Error| StoreError::Address {
-                    address: without_password(address),
-                    why: error.to_string(),
-                })?;
+        let config = read_address(address)?;
         let place = without_password(address);
         let engine = Self {
             pool: Pool::new(config, place.clone(), options.connections.max(1)),

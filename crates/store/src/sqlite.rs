@@ -93,6 +93,26 @@ impl SqliteEngine {
     }
 }
 
+/// The version of the schema, if there is a store; changes nothing.
+pub(crate) fn schema_version(path: &Path) -> Result<Option<i64>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let read = || -> rusqlite::Result<Option<i64>> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_millis(BUSY_TIMEOUT_MS))?;
+        let known = "SELECT count(*) FROM sqlite_master WHERE name = 'schema_version'";
+        if connection.query_row(known, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(None);
+        }
+        connection.query_row("SELECT max(version) FROM schema_version", [], |row| {
+            row.get(0)
+        })
+    };
+    read().map_err(|error| translate(&format!("sqlite:{}", path.display()), &error))
+}
+
 fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE

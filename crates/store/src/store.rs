@@ -16,9 +16,9 @@ use crate::frontier::{ClaimRequest, Claimed, Completion, Submission, Ticket, Ver
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
 use crate::near::Alike;
-use crate::postgres::PostgresEngine;
+use crate::postgres::{self, PostgresEngine};
 use crate::settle::settle;
-use crate::sqlite::SqliteEngine;
+use crate::sqlite::{self, SqliteEngine};
 use crate::submission::{BATCH, Plan};
 use crate::turn::Turn;
 
@@ -103,19 +103,23 @@ impl Store {
             Some(("postgres" | "postgresql", _)) => {
                 Arc::new(PostgresEngine::open(address, options).await?)
             }
-            _ => {
-                let why = "it starts neither with sqlite: nor with postgres://".to_owned();
-                return Err(StoreError::Address {
-                    address: address.to_owned(),
-                    why,
-                });
-            }
+            _ => return Err(no_address(address)),
         };
         Ok(Self {
             engine,
             claims: Arc::default(),
             host_defaults: (millis(options.host_delay), i64::from(options.max_per_host)),
         })
+    }
+
+    /// The version of the schema at an address, if there is a store. Changes
+    /// nothing, where opening would bring it up to date.
+    pub async fn schema_version(address: &str) -> Result<Option<i64>> {
+        match address.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => sqlite::schema_version(Path::new(path)),
+            Some(("postgres" | "postgresql", _)) => postgres::schema_version(address).await,
+            _ => Err(no_address(address)),
+        }
     }
 
     /// Where the data is, without any password.
@@ -305,6 +309,13 @@ impl Store {
                 result => return result,
             }
         }
+    }
+}
+
+fn no_address(address: &str) -> StoreError {
+    StoreError::Address {
+        address: address.to_owned(),
+        why: "it starts neither with sqlite: nor with postgres://".to_owned(),
     }
 }
 

@@ -10,6 +10,8 @@ mod machine;
 mod sinks;
 mod store;
 
+use tidings_store::SCHEMA_VERSION;
+
 pub(crate) use collect::facts;
 pub(crate) use finding::{Finding, Severity};
 
@@ -30,8 +32,10 @@ pub(crate) struct Facts {
 #[derive(Debug)]
 enum Kept {
     /// It was not made yet.
-    Nothing {
-        place: String,
+    Nothing,
+    /// A start of this program would bring it up to date.
+    Older {
+        found: i64,
     },
     /// It can't be asked.
     Closed {
@@ -52,9 +56,15 @@ struct Everything {
 /// All findings, the gravest first.
 pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
     let mut findings = match &facts.kept {
-        Kept::Nothing { place } => vec![Finding::notable(
+        Kept::Older { found } => vec![Finding::notable(
             "store",
-            format!("there is nothing at {place} yet"),
+            format!("it has schema version {found}, and this program {SCHEMA_VERSION}"),
+            "the first start brings it up to date; nothing else is looked at before",
+            "tidings run",
+        )],
+        Kept::Nothing => vec![Finding::notable(
+            "store",
+            "there is nothing in it yet",
             "sources, URLs and documents are kept there",
             "tidings run",
         )],

@@ -85,7 +85,10 @@ fn everything_that_works_is_said() {
     );
     for (what, said) in [
         ("data folder", "tidings-data can be made"),
-        ("store", "tidings.db will be made by the first start"),
+        (
+            "store",
+            "there is nothing there yet; the first start makes it",
+        ),
         ("files", "auth read"),
         ("name servers", "known.example is 192.0.2.7"),
         ("server", "127.0.0.1:0 is free"),

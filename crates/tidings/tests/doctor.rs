@@ -191,9 +191,7 @@ fn a_new_machine_is_told_how_to_begin() {
     let (ended, folder) = Run::new(&["doctor"]).run_keeping();
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     assert!(
-        ended
-            .stdout
-            .contains("store: there is nothing at tidings-data/tidings.db yet"),
+        ended.stdout.contains("store: there is nothing in it yet"),
         "{}",
         ended.stdout
     );
@@ -214,4 +212,28 @@ fn a_store_that_can_not_be_opened_is_trouble() {
         (&found[0]["severity"], &found[0]["next"]),
         (&json!("trouble"), &json!("tidings check"))
     );
+}
+
+#[tokio::test]
+async fn an_older_store_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    let older = StoreOptions::default().at_schema_version(4);
+    drop(Store::open(&address, &older).await.unwrap());
+    let ended = doctor(&address);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    let what = findings(&ended)[0]["what"].as_str().unwrap().to_owned();
+    assert!(
+        what.starts_with("it has schema version 4, and this program"),
+        "{what}"
+    );
+    let checked = Run::new(&["check", "--json", "--store", &address]).run();
+    assert!(
+        checked
+            .stdout
+            .contains("it has schema version 4; the first start brings it to"),
+        "{}",
+        checked.stdout
+    );
+    assert_eq!(Store::schema_version(&address).await.unwrap(), Some(4));
 }

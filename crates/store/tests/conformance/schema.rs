@@ -8,6 +8,7 @@ on_both_engines!(
     many_processes_may_open_at_once,
     the_schema_goes_down_and_up_again,
     a_newer_schema_is_refused_politely,
+    the_version_is_read_without_a_change,
 );
 
 async fn many_processes_may_open_at_once(t: Fixture) {
@@ -47,4 +48,17 @@ async fn a_newer_schema_is_refused_politely(t: Fixture) {
         "{error}"
     );
     assert!(error.to_string().contains("upgrade tidings"), "{error}");
+}
+
+async fn the_version_is_read_without_a_change(t: Fixture) {
+    let found = async || Store::schema_version(&t.address).await.unwrap();
+    assert_eq!(found().await, Some(SCHEMA_VERSION));
+    for (version, told) in [(3, Some(3)), (0, None)] {
+        let options = t.options().at_schema_version(version);
+        drop(Store::open(&t.address, &options).await.unwrap());
+        assert_eq!(found().await, told);
+        assert_eq!(found().await, told, "it was not changed by the look");
+    }
+    let error = Store::schema_version("mysql://db/x").await.unwrap_err();
+    assert!(matches!(error, StoreError::Address { .. }), "{error}");
 }

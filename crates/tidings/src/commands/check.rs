@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidings_net::{Client, Egress, NetOptions, Purpose, Redirects, Request};
-use tidings_store::SCHEMA_VERSION;
+use tidings_store::{SCHEMA_VERSION, Store};
 use tidings_url::FetchUrl;
 
 use crate::config::{Config, Origin, Settings};
@@ -24,7 +24,7 @@ use crate::{output, sinks, stores};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The exit code is 0 when everything works, 1 when something does not, and 78 when
-the configuration can't be used. Opening the store brings its schema up to date.
+the configuration can't be used. The store is left as it is.
 
 Examples:
   tidings check
@@ -162,13 +162,19 @@ fn folder(path: &Path) -> Probe {
 
 async fn store(config: &Config) -> Probe {
     let address = config.store_address();
-    if let Some(path) = address.strip_prefix("sqlite:")
-        && !Path::new(path).exists()
-    {
-        return Probe::of(
-            "store",
-            Ok(format!("{path} will be made by the first start")),
-        );
+    match Store::schema_version(&address).await {
+        Ok(None) => {
+            let made = "there is nothing there yet; the first start makes it";
+            return Probe::of("store", Ok(made.to_owned()));
+        }
+        Ok(Some(found)) if found < SCHEMA_VERSION => {
+            let older = format!(
+                "it has schema version {found}; the first start brings it to {SCHEMA_VERSION}"
+            );
+            return Probe::of("store", Ok(older));
+        }
+        // Opening says why it can't be used.
+        Ok(Some(_)) | Err(_) => {}
     }
     match stores::open(&address, config).await {
         Err(failure) => Probe::failed("store", &failure),

@@ -32,12 +32,11 @@ pub(crate) async fn facts(config: &Config) -> Facts {
 
 async fn kept(config: &Config) -> Kept {
     let address = config.store_address();
-    if let Some(path) = address.strip_prefix("sqlite:")
-        && !Path::new(path).exists()
-    {
-        return Kept::Nothing {
-            place: path.to_owned(),
-        };
+    match Store::schema_version(&address).await {
+        Ok(None) => return Kept::Nothing,
+        Ok(Some(found)) if found < SCHEMA_VERSION => return Kept::Older { found },
+        // Opening says why it can't be asked.
+        Ok(Some(_)) | Err(_) => {}
     }
     let store = match stores::open(&address, config).await {
         Ok(store) => store,
