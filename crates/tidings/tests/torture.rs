@@ -1,11 +1,12 @@
-//! Every bad day of `tidings torture` in its small form: processes, databases,
-//! networks and indexes fail, and the ledger adds up all the same.
+//! Every bad day of `tidings torture` in its small form, and the demo on a web with
+//! faults: the ledger adds up all the same. They mostly wait, so they are together.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod tidings;
 
-use tidings::Run;
+use serde_json::Value;
+use tidings::{Ended, Run};
 
 #[test]
 fn bad_days_lose_and_double_nothing() {
@@ -17,7 +18,7 @@ fn bad_days_lose_and_double_nothing() {
         }
     }
     let ended = run.run();
-    let report: serde_json::Value = serde_json::from_str(&ended.stdout)
+    let report: Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
     let lines = report["lines"].as_array().unwrap();
     assert!(lines.len() > 40, "{}", lines.len());
@@ -30,4 +31,117 @@ fn bad_days_lose_and_double_nothing() {
     let broken: Vec<_> = lines.iter().filter(|line| line["pass"] != true).collect();
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!((ended.code, report["failed"].as_u64()), (0, Some(0)));
+}
+
+#[test]
+fn the_demo_adds_up() {
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--sites",
+        "6",
+        "--articles",
+        "5",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let sum = &ledgers(&run)[0];
+    assert!(sum["published"].as_u64().unwrap() > 10, "{sum}");
+    adds_up(sum);
+}
+
+/// The sums that were told, the last first.
+fn ledgers(run: &Ended) -> Vec<Value> {
+    let told = run.stdout.lines().rev();
+    told.filter_map(|line| {
+        serde_json::from_str::<Value>(line)
+            .unwrap()
+            .get("ledger")
+            .cloned()
+    })
+    .collect()
+}
+
+fn adds_up(sum: &Value) {
+    for none in ["to_come", "lost", "duplicated", "unknown", "impolite"] {
+        assert_eq!(sum[none], 0, "{none}: {sum}");
+    }
+    for all in ["fetched", "delivered"] {
+        assert_eq!(sum[all], sum["published"], "{all}: {sum}");
+    }
+}
+
+#[test]
+fn a_demo_that_loses_something_says_so_and_fails() {
+    // Articles that have moved are given up.
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--set",
+        "net.redirects=0",
+        "--sites",
+        "6",
+        "--articles",
+        "12",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    let sum = &ledgers(&run)[0];
+    assert_eq!(run.code, 1, "{sum}");
+    let count = |of: &str| sum[of].as_u64().unwrap();
+    assert!(count("lost") > 0, "{sum}");
+    assert_eq!(
+        count("fetched") + count("lost"),
+        count("published"),
+        "{sum}"
+    );
+    assert!(
+        run.stderr.contains("the ledger does not add up"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn the_demo_adds_up_in_spite_of_faults_and_shows_it_meanwhile() {
+    let run = tidings::tidings(&[
+        "run",
+        "--demo",
+        "--faults",
+        "--until-done",
+        "--json",
+        "--set",
+        "server.bind=127.0.0.1:0",
+        "--sites",
+        "4",
+        "--articles",
+        "5",
+        // Servers that are busy, that break off, and that close without a word.
+        "--seed",
+        "42",
+        "--set",
+        "fetch.host_delay_ms=20",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let told = ledgers(&run);
+    assert!(told[0]["faults"].as_u64().unwrap() > 0, "{}", told[0]);
+    adds_up(&told[0]);
+    // It waits a minute before it asks again; meanwhile what is missing is to come.
+    let before = &told[1..];
+    assert!(
+        before.iter().any(|sum| sum["to_come"].as_u64() > Some(0)),
+        "{before:?}"
+    );
+    for sum in before {
+        assert_eq!((&sum["lost"], &sum["duplicated"]), (&0.into(), &0.into()));
+    }
 }
