@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::access::Access;
 use crate::history::History;
 use crate::server::ServerOptions;
+use crate::tail::Tail;
 
 #[derive(Debug)]
 pub(crate) struct App {
@@ -29,6 +30,7 @@ pub(crate) struct App {
     pub(crate) history: History,
     pub(crate) answered: Answered,
     pub(crate) streams: AtomicUsize,
+    pub(crate) tail: Tail,
     search: Mutex<Option<Arc<SearchIndex>>>,
     stopping: watch::Sender<bool>,
 }
@@ -51,6 +53,7 @@ impl App {
             history: History::default(),
             answered: Answered::default(),
             streams: AtomicUsize::new(0),
+            tail: Tail::default(),
             search: Mutex::default(),
             stopping: watch::Sender::new(false),
         }

@@ -16,6 +16,7 @@ mod pages;
 mod problem;
 mod routes;
 mod server;
+mod tail;
 
 pub use access::new_secret;
 pub use pages::health::Health;

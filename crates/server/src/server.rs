@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::access::new_secret;
 use crate::app::App;
 use crate::routes::Verb;
-use crate::{door, history, routes};
+use crate::{door, history, routes, tail};
 
 /// How the server is reached, and what it may show.
 #[derive(Debug, Clone)]
@@ -129,6 +129,7 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServerError> {
         let (end, ending) = watch::channel(false);
         let sampling = tokio::spawn(history::sample(Arc::clone(&self.app)));
+        let following = tokio::spawn(tail::follow(Arc::clone(&self.app)));
         let app = Arc::clone(&self.app);
         let service = router(&self.app).into_make_service_with_connect_info::<SocketAddr>();
         let mut ended = ending.clone();
@@ -147,6 +148,7 @@ impl Server {
             }
         };
         sampling.abort();
+        following.abort();
         result.map_err(ServerError::Serve)
     }
 }

@@ -59,6 +59,9 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// Rows of the queue after an id, for a copy; and putting them there.
     fn queue_statements(&self) -> &'static QueueSql;
 
+    /// SQL for the number of the last event.
+    fn last_event(&self) -> &'static str;
+
     /// SQL for the change id from which on a transaction may still add some.
     fn change_horizon(&self) -> &'static str;
 

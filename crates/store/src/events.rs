@@ -125,14 +125,11 @@ impl Store {
             .map(drop)
     }
 
-    /// The number of the last event; 0 when there is none.
+    /// The number of the last event, or of one that may still come; 0 when there
+    /// was none.
     pub async fn last_event_id(&self) -> Result<i64> {
-        let rows = self
-            .rows(Statement::new(
-                "SELECT coalesce(max(event_id), 0) FROM events",
-                [],
-            ))
-            .await?;
+        let last = Statement::new(self.last_event_sql(), []);
+        let rows = self.rows(last).await?;
         rows.first().map_or(Ok(0), |row| row.int(0))
     }
 

@@ -311,6 +311,10 @@ impl Engine for SqliteEngine {
             .await
     }
 
+    fn last_event(&self) -> &'static str {
+        "SELECT coalesce(max(event_id), 0) FROM events"
+    }
+
     fn change_horizon(&self) -> &'static str {
         // One writer: what can be read is complete.
         "9223372036854775807"

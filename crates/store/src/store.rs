@@ -255,6 +255,10 @@ impl Store {
         self.engine.change_horizon()
     }
 
+    pub(crate) fn last_event_sql(&self) -> &'static str {
+        self.engine.last_event()
+    }
+
     pub(crate) fn vitals_sql(&self) -> &'static str {
         self.engine.vitals()
     }

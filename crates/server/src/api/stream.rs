@@ -1,6 +1,7 @@
 //! Live streams (SSE). A client pulls: what it does not read is not read from
-//! the store, so a slow one costs nothing and misses nothing. Each event carries
-//! the cursor that resumes after it. A stream ends with the token that opened it.
+//! the store, so a slow one costs nothing and misses nothing; what just happened is
+//! read once for all. Each event carries the cursor that resumes after it. A stream
+//! ends with the token that opened it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -13,13 +14,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
-use serde_json::Value as Json;
 use tidings_store::ChangeCursor;
 
 use super::documents::shown;
 use crate::app::App;
 use crate::call::{Answer, Call};
 use crate::problem::Problem;
+use crate::tail;
 
 /// Rows that are read at once for one client.
 const ROWS: u32 = 100;
@@ -154,27 +155,25 @@ impl Client {
         let store = &self.open.0.store;
         match &mut self.place {
             Place::Events(after) => {
+                if let Some(recent) = self.open.0.tail.after(*after) {
+                    *after = recent.last().map_or(*after, |(id, _)| *id);
+                    self.ready.extend(recent.into_iter().map(|(_, part)| part));
+                    return Ok(());
+                }
                 for event in store.events_after(*after, ROWS).await? {
                     *after = event.event_id;
-                    let data = serde_json::to_value(&event).map_err(Problem::internal)?;
-                    self.ready
-                        .push_back(frame("event", &event.event_id.to_string(), &data));
+                    self.ready.push_back(tail::sent(&event)?);
                 }
             }
             Place::Documents(after) => {
                 for (cursor, stored) in store.document_changes(*after, ROWS).await? {
                     *after = Some(cursor);
                     let data = shown(&stored)?;
-                    self.ready
-                        .push_back(frame("document", &cursor.to_string(), &data));
+                    let part = tail::frame("document", &cursor.to_string(), &data);
+                    self.ready.push_back(part);
                 }
             }
         }
         Ok(())
     }
-}
-
-/// JSON has no line ends of its own, so one `data` line is enough.
-fn frame(kind: &str, id: &str, data: &Json) -> Bytes {
-    Bytes::from(format!("event: {kind}\nid: {id}\ndata: {data}\n\n"))
 }

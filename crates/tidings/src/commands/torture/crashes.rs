@@ -155,14 +155,14 @@ pub(super) async fn asked_to_end(setting: Setting) -> anyhow::Result<Measured> {
     if setting.quick {
         return Ok(measured);
     }
-    let mut world = web(50, 1);
+    let mut world = web(50, 6);
     let hang = FaultRule::new(Target::Articles, When::Always, Fault::Hang);
     world.scripts = (0..50).map(|site| (site, vec![hang.clone()])).collect();
     let ground = Ground::new(setting, world).await?;
     let patient = ["net.headers_seconds=600", "net.total_seconds=600"];
     let process = ground.start(ALL, &patient)?;
-    until(setting.soon(), "fifty requests that hang", async || {
-        Ok(ground.count(Status::Fetching).await? >= 40)
+    until(setting.soon(), "thirty requests that hang", async || {
+        Ok(ground.count(Status::Fetching).await? >= 30)
     })
     .await?;
     let (code, taken) = end(setting, process).await?;
@@ -176,7 +176,8 @@ pub(super) async fn asked_to_end(setting: Setting) -> anyhow::Result<Measured> {
     ))
 }
 
-async fn end(setting: Setting, mut process: Process) -> anyhow::Result<(i32, Duration)> {
+/// Asks a process to end; its exit code, and how long that took.
+pub(super) async fn end(setting: Setting, mut process: Process) -> anyhow::Result<(i32, Duration)> {
     let asked = Instant::now();
     process.signal("TERM")?;
     loop {

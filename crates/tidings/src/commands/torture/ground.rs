@@ -233,7 +233,16 @@ impl Ground {
 async fn open(address: &str) -> tidings_store::Result<Store> {
     let mut options = StoreOptions::default();
     options.host_delay = GAP;
-    Store::open(address, &options).await
+    let begun = Instant::now();
+    loop {
+        match Store::open(address, &options).await {
+            // A server that has just been started, on a machine that is busy.
+            Err(error) if error.is_transient() && begun.elapsed() < Duration::from_secs(60) => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// A call of this program, with nothing of the environment.

@@ -13,6 +13,7 @@ use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
 use super::books::Books;
+use super::crashes::end;
 use super::ground::{Ground, Process, this_program, web};
 use super::{Measured, Setting};
 
@@ -176,18 +177,21 @@ pub(super) async fn cut_off(setting: Setting) -> anyhow::Result<Measured> {
     };
     let control = work(&hub, 1, "poll,serve")?;
     let isolated = work(&one, 1, "fetch")?;
-    let killed = work(&two, 2, "fetch")?;
+    let steady = work(&two, 2, "fetch")?;
 
-    ground.requests(50, setting.soon()).await?;
+    ground.requests(100, setting.soon()).await?;
     let both = pace(&ground, 2).await;
     hub.ip("link set c1 down")?;
-    let alone = pace(&ground, setting.size(4, 180)).await;
-    killed.kill()?;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    let alone = pace(&ground, setting.size(5, 180)).await;
+    // Ends in order, so that it leaves no lease: whatever is asked for now is the
+    // doing of the one that was cut off.
+    end(setting, steady).await?;
     hub.ip("link set c1 up")?;
-    // Only the one that was cut off is left: whatever is asked for now is its doing.
     let back = ground.requests(20, setting.soon()).await?;
     let after = pace(&ground, 2).await;
+    let killed = work(&two, 2, "fetch")?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    killed.kill()?;
     let again = work(&two, 2, "fetch")?;
     ground.finish(setting.late()).await?;
     drop((isolated, again, control, running));
