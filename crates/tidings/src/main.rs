@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod logging;
+mod loopback;
 mod output;
 mod progress;
 mod roles;

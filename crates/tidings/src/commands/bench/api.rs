@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use tidings_net::{Client, Egress, NetOptions};
+use tidings_net::Client;
 use tidings_server::{Server, ServerOptions};
 use tidings_sim::PostgresServer;
 use tidings_store::{ClaimRequest, Completion, Outcome, Role, Store, StoreOptions, Submission};
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use super::frontier::{Backlog, submission};
 use super::process::{forget_peak, load, peak_mib};
 use crate::failure::Failure;
-use crate::output;
+use crate::{loopback, output};
 
 /// Measure the API and the dashboard over a large frontier
 #[derive(Debug, Args)]
@@ -159,14 +159,7 @@ async fn measure(
     let store = Store::open(address, &options).await?;
     fill(&store, args.urls).await?;
     store.add_token("bench", Role::Admin, SECRET).await?;
-    let client = Client::new(NetOptions {
-        egress: Egress {
-            allow: vec!["127.0.0.0/8".parse().context("the loopback network")?],
-            ports: vec![1..=u16::MAX],
-        },
-        ..NetOptions::default()
-    })
-    .context("the network can't be used")?;
+    let client = loopback::client()?;
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(ServerOptions::new(bind), store.clone(), client.clone()).await?;
     let at = &Asked {

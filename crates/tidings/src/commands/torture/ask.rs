@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tidings_net::{Client, Egress, NetOptions};
+use tidings_net::Client;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::loopback;
 
 pub(super) struct Asker {
     client: Client,
@@ -17,16 +19,8 @@ impl Asker {
     /// Of a server at an address like `http://127.0.0.1:8500/`.
     pub(super) fn new(address: &str, token: &str) -> anyhow::Result<Self> {
         let address = url::Url::parse(address)?;
-        let client = Client::new(NetOptions {
-            egress: Egress {
-                allow: vec!["127.0.0.0/8".parse().context("the loopback network")?],
-                ports: vec![1..=u16::MAX],
-            },
-            ..NetOptions::default()
-        })
-        .context("the network can't be used")?;
         Ok(Self {
-            client,
+            client: loopback::client()?,
             host: address.host_str().context("a host")?.to_owned(),
             port: address.port().context("a port")?,
             token: token.to_owned(),

@@ -95,11 +95,17 @@ impl Ground {
         })
     }
 
-    /// Lets go of the store, so that it can be replaced.
+    /// Lets go of the store, so that it can be replaced. It is closed by threads of
+    /// its own: whoever replaces a file under them gets a broken one.
     pub(super) async fn forget_store(&mut self) -> anyhow::Result<()> {
         let elsewhere = self.folder().join("elsewhere.db");
         self.store = open(&format!("sqlite:{}", elsewhere.display())).await?;
-        Ok(())
+        let file = self.folder().join("tidings.db");
+        until(self.setting.soon(), "the store to be closed", async || {
+            Ok(!is_open(&file))
+        })
+        .await
+        .map(drop)
     }
 
     pub(super) async fn reopen(&mut self) -> anyhow::Result<()> {
@@ -228,6 +234,15 @@ impl Ground {
         })
         .await
     }
+}
+
+/// Whether this process has a file open.
+fn is_open(file: &Path) -> bool {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else {
+        return false;
+    };
+    open.flatten()
+        .any(|link| fs::read_link(link.path()).is_ok_and(|target| target == file))
 }
 
 async fn open(address: &str) -> tidings_store::Result<Store> {

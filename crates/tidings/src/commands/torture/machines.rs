@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tidings_net::{Client, Egress, NetOptions};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
@@ -16,6 +15,7 @@ use super::books::Books;
 use super::crashes::end;
 use super::ground::{Ground, Process, this_program, web};
 use super::{Measured, Setting};
+use crate::loopback;
 
 /// How soon work must be as fast as before.
 const BACK: Duration = Duration::from_secs(10);
@@ -107,14 +107,7 @@ async fn web_socket(ground: &Ground) -> anyhow::Result<(PathBuf, JoinHandle<()>)
     let path = ground.folder().join("web");
     let listener = UnixListener::bind(&path)?;
     let address = ground.sim.address();
-    let client = Client::new(NetOptions {
-        egress: Egress {
-            allow: vec![address.ip().into()],
-            ports: vec![address.port()..=address.port()],
-        },
-        ..NetOptions::default()
-    })
-    .context("the network can't be used")?;
+    let client = loopback::client()?;
     let carrying = tokio::spawn(async move {
         while let Ok((mut from, _)) = listener.accept().await {
             let client = client.clone();
