@@ -19,6 +19,7 @@ mod queue;
 use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
 use std::pin::Pin;
+use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -116,6 +117,8 @@ impl Setting {
 #[derive(Debug)]
 struct Measured {
     holds: bool,
+    /// This machine has not what it needs; nothing was tried.
+    is_left_out: bool,
     text: String,
 }
 
@@ -123,7 +126,15 @@ impl Measured {
     fn new(holds: bool, text: impl Into<String>) -> Self {
         Self {
             holds,
+            is_left_out: false,
             text: text.into(),
+        }
+    }
+
+    fn left_out(needs: &str) -> Self {
+        Self {
+            is_left_out: true,
+            ..Self::new(true, format!("left out: it needs {needs}"))
         }
     }
 
@@ -131,6 +142,7 @@ impl Measured {
     fn and(self, holds: bool, text: impl fmt::Display) -> Self {
         Self {
             holds: self.holds && holds,
+            is_left_out: self.is_left_out,
             text: match self.text.is_empty() {
                 true => text.to_string(),
                 false => format!("{}; {text}", self.text),
@@ -140,6 +152,12 @@ impl Measured {
 }
 
 type Running = Pin<Box<dyn Future<Output = anyhow::Result<Measured>>>>;
+
+/// Whether a program is there and does this much.
+fn can(program: &str, args: &[&str]) -> bool {
+    let tried = Command::new(program).args(args).output();
+    tried.is_ok_and(|output| output.status.success())
+}
 
 /// A bad day.
 struct Scenario {
@@ -350,6 +368,7 @@ struct Line {
     expected: &'static str,
     measured: String,
     pass: bool,
+    left_out: bool,
     seconds: f64,
 }
 
@@ -492,6 +511,7 @@ async fn endure(scenario: &'static Scenario, setting: Setting) -> Line {
         expected: scenario.expected,
         measured: measured.text,
         pass: measured.holds,
+        left_out: measured.is_left_out,
         seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
     }
 }
@@ -500,7 +520,11 @@ fn show(line: &Line) -> anyhow::Result<()> {
     if std::io::stderr().is_terminal() {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
-    let verdict = if line.pass { "holds " } else { "BROKEN" };
+    let verdict = match (line.pass, line.left_out) {
+        (true, true) => "none  ",
+        (true, false) => "holds ",
+        (false, _) => "BROKEN",
+    };
     output::line(&format!(
         "{verdict}  {:<8}  {:>5.1} s  {}\n          expected  {}\n          measured  {}",
         line.engine, line.seconds, line.scenario, line.expected, line.measured

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::books::Books;
 use super::crashes::end;
 use super::ground::{Ground, Process, this_program, web};
-use super::{Measured, Setting};
+use super::{Measured, Setting, can};
 use crate::loopback;
 
 /// How soon work must be as fast as before.
@@ -138,10 +138,16 @@ async fn pace(ground: &Ground, seconds: u64) -> f64 {
 }
 
 pub(super) async fn cut_off(setting: Setting) -> anyhow::Result<Measured> {
-    let hub = match Machine::new(None) {
-        Ok(hub) => hub,
-        Err(error) => return Ok(Measured::new(true, format!("left out: {error:#}"))),
-    };
+    let has_networks = can(
+        "unshare",
+        &["-rn", "ip", "link", "add", "c0", "type", "veth"],
+    );
+    if !has_networks || !can("nsenter", &["--version"]) {
+        return Ok(Measured::left_out(
+            "`unshare -rn`, `nsenter` and `ip`, for networks of its own",
+        ));
+    }
+    let hub = Machine::new(None)?;
     // Five requests a second and host: neither this machine nor a lack of pages
     // is what limits it.
     let slowly = ["fetch.host_delay_ms=200"];
