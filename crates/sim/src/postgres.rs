@@ -29,12 +29,21 @@ pub struct PostgresServer {
     folder: PathBuf,
     binaries: PathBuf,
     settings: Vec<&'static str>,
+    environment: Vec<(&'static str, PathBuf)>,
     watchdog: Option<Child>,
 }
 
 impl PostgresServer {
     /// Makes a cluster and starts it. `settings` are `name=value` pairs.
     pub fn start(settings: &[&'static str]) -> io::Result<Self> {
+        Self::start_with(settings, &[])
+    }
+
+    /// The same, with variables in the server's environment.
+    pub fn start_with(
+        settings: &[&'static str],
+        environment: &[(&'static str, PathBuf)],
+    ) -> io::Result<Self> {
         let binaries =
             find_binaries().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, INSTALL))?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -45,6 +54,7 @@ impl PostgresServer {
             folder,
             binaries,
             settings: settings.to_vec(),
+            environment: environment.to_vec(),
             watchdog: None,
         };
         if let Some((user, group)) = server.other_user() {
@@ -136,6 +146,7 @@ impl PostgresServer {
         for setting in &self.settings {
             watchdog.args(["-c", setting]);
         }
+        watchdog.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if remove_at_end {
             watchdog.env("REMOVE", &self.folder);
         }

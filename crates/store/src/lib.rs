@@ -6,6 +6,7 @@
 //! conformance suite runs on both. Never fetches, parses or decides policy.
 
 mod checkup;
+mod clock;
 mod deliveries;
 mod documents;
 mod engine;
@@ -18,7 +19,6 @@ mod hosts;
 mod idempotency;
 mod ids;
 mod listing;
-mod local_clock;
 mod marks;
 mod migrate_store;
 mod moment;

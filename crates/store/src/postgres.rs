@@ -10,11 +10,14 @@ mod rows;
 mod settle;
 mod submit;
 
+use std::time::Instant;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tidings_document::Sketch;
 use tokio_postgres::Config;
 
+use crate::clock::{Leap, StoreClock};
 use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
@@ -25,7 +28,7 @@ use crate::moment::Moment;
 use crate::near::Alike;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
-use crate::store::{Clock, StoreOptions};
+use crate::store::StoreOptions;
 use crate::submission::Prepared;
 use crate::turn::Turn;
 
@@ -38,7 +41,7 @@ const MIGRATION_LOCK: i64 = 0x7469_6469_6e67_7301;
 pub(crate) struct PostgresEngine {
     place: String,
     pool: Pool,
-    clock: Clock,
+    clock: StoreClock,
     delay_ms: i32,
     max_in_flight: i16,
 }
@@ -74,13 +77,15 @@ impl PostgresEngine {
         let engine = Self {
             pool: Pool::new(config, place.clone(), options.connections.max(1)),
             place,
-            clock: options.clock.clone(),
+            clock: StoreClock::new(options.clock.clone()),
             delay_ms: i32::try_from(options.host_delay.as_millis()).unwrap_or(i32::MAX),
             max_in_flight: i16::try_from(options.max_per_host.max(1)).unwrap_or(i16::MAX),
         };
-        engine
-            .migrate(options.migrate_to.unwrap_or(SCHEMA_VERSION))
-            .await?;
+        let version = options.migrate_to.unwrap_or(SCHEMA_VERSION);
+        engine.migrate(version).await?;
+        if version > 0 {
+            engine.look_back().await?;
+        }
         Ok(engine)
     }
 
@@ -136,16 +141,57 @@ impl PostgresEngine {
     /// Starts a transaction and reads the clock that all machines share.
     async fn begin(&self, how: &str) -> Result<(Connection<'_>, i64)> {
         let mut connection = self.pool.get().await?;
-        connection.begin(how).await?;
-        let now = match self.clock.manual() {
-            Some(now) => now,
-            None => connection
-                .query("SELECT tidings_now()", &[])
-                .await?
-                .first()
-                .map_or(0, |row| row.get(0)),
-        };
-        Ok((connection, now))
+        loop {
+            connection.begin(how).await?;
+            match self.look(&mut connection).await? {
+                Ok(now) => return Ok((connection, now)),
+                Err(leap) => {
+                    connection.commit().await?;
+                    self.follow(&mut connection, &leap).await?;
+                }
+            }
+        }
+    }
+
+    async fn look(
+        &self,
+        connection: &mut Connection<'_>,
+    ) -> Result<std::result::Result<i64, Leap>> {
+        if let Some(now) = self.clock.manual() {
+            return Ok(Ok(now));
+        }
+        let asked = Instant::now();
+        let rows = connection.query("SELECT tidings_now()", &[]).await?;
+        let time = rows.first().map_or(0, |row| row.get(0));
+        Ok(self.clock.read(time, asked))
+    }
+
+    /// Carries along what is held, unless another process has done so.
+    async fn follow(&self, connection: &mut Connection<'_>, leap: &Leap) -> Result<()> {
+        connection.begin(DURABLE).await?;
+        let claimed = rows::run(connection, &[leap.claim()]).await?;
+        if claimed.iter().any(|answer| answer.changed > 0) {
+            // Hosts are locked in order elsewhere; here all at once.
+            connection
+                .batch("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
+                .await?;
+            rows::run(connection, &leap.carry("queue")).await?;
+        }
+        connection.commit().await?;
+        self.clock.land(leap);
+        Ok(())
+    }
+
+    /// The time of the last event: whatever the server's clock says, it is later.
+    async fn look_back(&self) -> Result<()> {
+        let mut connection = self.pool.get().await?;
+        let last = "SELECT max(at) FROM events WHERE event_id > (SELECT last_value - 1000 FROM events_event_id_seq)";
+        let rows = connection.query(last, &[]).await?;
+        let last: Option<i64> = rows.first().and_then(|row| row.get(0));
+        if let (Ok(_), Some(last)) = (self.look(&mut connection).await?, last) {
+            self.clock.has_been(last);
+        }
+        Ok(())
     }
 }
 
@@ -171,12 +217,11 @@ fn without_password(address: &str) -> String {
 #[async_trait]
 impl Engine for PostgresEngine {
     async fn now(&self) -> Result<Moment> {
-        match self.clock.manual() {
-            Some(now) => Ok(Moment(now)),
-            None => {
-                let mut connection = self.pool.get().await?;
-                let rows = connection.query("SELECT tidings_now()", &[]).await?;
-                Ok(Moment(rows.first().map_or(0, |row| row.get(0))))
+        let mut connection = self.pool.get().await?;
+        loop {
+            match self.look(&mut connection).await? {
+                Ok(now) => return Ok(Moment(now)),
+                Err(leap) => self.follow(&mut connection, &leap).await?,
             }
         }
     }

@@ -12,18 +12,20 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tidings_document::Sketch;
 
+use crate::clock::{Leap, StoreClock};
 use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
 use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
 use crate::ids::FrontierId;
 use crate::listing::Waiting;
-use crate::local_clock::LocalClock;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::near::Alike;
@@ -46,7 +48,7 @@ const BUSY_TIMEOUT_MS: u64 = 10_000;
 #[derive(Debug)]
 pub(crate) struct SqliteEngine {
     place: Arc<str>,
-    clock: Arc<LocalClock>,
+    clock: Arc<StoreClock>,
     defaults: HostDefaults,
     writer: Writer,
     readers: Readers,
@@ -68,20 +70,20 @@ impl SqliteEngine {
                 why: format!("the folder {} can't be made: {error}", folder.display()),
             })?;
         }
-        let clock = Arc::new(LocalClock::new(options.clock.clone()));
+        let clock = Arc::new(StoreClock::new(options.clock.clone()));
         let connection =
             connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&place, &error))?;
         migrate(
             &connection,
             &place,
             options.migrate_to.unwrap_or(SCHEMA_VERSION),
-            clock.now(),
+            now(&clock),
         )?;
         if let Some(moment) = last_event(&connection) {
             clock.has_been(moment);
         }
         Ok(Self {
-            writer: Writer::start(connection, Arc::clone(&place)),
+            writer: Writer::start(connection, Arc::clone(&place), Arc::clone(&clock)),
             readers: Readers::new(PathBuf::from(path), Arc::clone(&place)),
             place,
             clock,
@@ -133,6 +135,38 @@ fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
+}
+
+fn look(clock: &StoreClock) -> std::result::Result<i64, Leap> {
+    match clock.manual() {
+        Some(now) => Ok(now),
+        None => {
+            let asked = Instant::now();
+            clock.read(Timestamp::now().as_millisecond(), asked)
+        }
+    }
+}
+
+/// The time, as it goes on without a leap that has not landed.
+fn now(clock: &StoreClock) -> i64 {
+    look(clock).unwrap_or_else(|leap| leap.from.0)
+}
+
+/// Carries along what is held, unless another process has done so.
+fn carry(connection: &Connection, leap: &Leap) -> rusqlite::Result<()> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let carried = || -> rusqlite::Result<()> {
+        let claimed = rows::run(connection, &[leap.claim()])?;
+        if claimed.iter().any(|answer| answer.changed > 0) {
+            rows::run(connection, &leap.carry("leases"))?;
+        }
+        connection.execute_batch("COMMIT")
+    };
+    let done = carried();
+    if done.is_err() && !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    done
 }
 
 /// When the last thing happened; none in a store without tables.
@@ -207,14 +241,18 @@ fn translate(place: &str, error: &rusqlite::Error) -> StoreError {
 #[async_trait]
 impl Engine for SqliteEngine {
     async fn now(&self) -> Result<Moment> {
-        Ok(Moment(self.clock.now()))
+        if look(&self.clock).is_err() {
+            // The writer carries along what is held before it does anything.
+            self.writer.write(Durability::Process, |_| Ok(())).await?;
+        }
+        Ok(Moment(now(&self.clock)))
     }
 
     async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::submit(connection, &batch, defaults, clock.now())
+                submit::submit(connection, &batch, defaults, now(&clock))
             })
             .await
     }
@@ -224,7 +262,7 @@ impl Engine for SqliteEngine {
         // A lease that a power cut forgets is only given out again.
         self.writer
             .write(Durability::Process, move |connection| {
-                claim::claim(connection, &request, turn, clock.now())
+                claim::claim(connection, &request, turn, now(&clock))
             })
             .await
     }
@@ -238,7 +276,7 @@ impl Engine for SqliteEngine {
         };
         self.writer
             .write(durability, move |connection| {
-                settle::settle(connection, &batch, defaults, clock.now())
+                settle::settle(connection, &batch, defaults, now(&clock))
             })
             .await
     }
@@ -247,7 +285,7 @@ impl Engine for SqliteEngine {
         let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Process, move |connection| {
-                claim::renew(connection, &tickets, lease_ms, clock.now())
+                claim::renew(connection, &tickets, lease_ms, now(&clock))
             })
             .await
     }
@@ -256,7 +294,7 @@ impl Engine for SqliteEngine {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::remove(connection, &ids, clock.now())
+                submit::remove(connection, &ids, now(&clock))
             })
             .await
     }
@@ -265,7 +303,7 @@ impl Engine for SqliteEngine {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Full, move |connection| {
-                submit::requeue(connection, &ids, clock.now())
+                submit::requeue(connection, &ids, now(&clock))
             })
             .await
     }

@@ -49,6 +49,7 @@ struct State {
     /// As newer servers say it: 429.
     is_flooded: bool,
     is_down: bool,
+    is_mute: bool,
     max_bytes: Option<usize>,
     authorization: Option<String>,
     bulk_sizes: Vec<usize>,
@@ -87,6 +88,11 @@ impl FakeElasticsearch {
     /// Every connection ends without an answer.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.state).is_down = is_down;
+    }
+
+    /// Everything is stored and nothing is said: each bulk request waits for ever.
+    pub fn set_mute(&self, is_mute: bool) {
+        lock(&self.state).is_mute = is_mute;
     }
 
     /// Larger requests (unpacked) are refused with 413.
@@ -308,6 +314,9 @@ impl State {
                 },
             };
             items.push(json!({ "index": item }));
+        }
+        if self.is_mute {
+            return Reply::Silence;
         }
         match fault {
             Some(ElasticsearchFault::ReplyLost) => return Reply::Lost,

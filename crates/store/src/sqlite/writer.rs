@@ -7,8 +7,10 @@ use std::thread;
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
+use tracing::debug;
 
-use super::translate;
+use super::{carry, look, translate};
+use crate::clock::StoreClock;
 use crate::error::{Result, StoreError};
 
 /// Jobs of one commit: a bound on how long the first one waits for the others.
@@ -67,10 +69,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, place: Arc<str>) -> Self {
+    pub(super) fn start(connection: Connection, place: Arc<str>, clock: Arc<StoreClock>) -> Self {
         let (jobs, receiver) = channel();
         let thread = thread::Builder::new().name("tidings-sqlite".to_owned());
-        let spawned = thread.spawn(move || write_groups(&connection, &receiver));
+        let spawned = thread.spawn(move || write_groups(&connection, &clock, &receiver));
         // Without threads there is no program; the first job will say so.
         drop(spawned);
         Self { jobs, place }
@@ -100,11 +102,19 @@ impl Writer {
     }
 }
 
-fn write_groups(connection: &Connection, jobs: &Receiver<Box<dyn Job>>) {
+fn write_groups(connection: &Connection, clock: &StoreClock, jobs: &Receiver<Box<dyn Job>>) {
     let mut level = Durability::Process;
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
         group.extend(jobs.try_iter().take(GROUP - 1));
+        if let Err(leap) = look(clock) {
+            // When it can't be done now it is tried again; until then time goes
+            // on as if nothing had happened.
+            match carry(connection, &leap) {
+                Ok(()) => clock.land(&leap),
+                Err(error) => debug!(%error, "a leap of the clock can't be followed yet"),
+            }
+        }
         if group.len() > 1 && transact(connection, &mut level, &mut group).is_ok() {
             group.into_iter().for_each(|job| job.answer(None));
             continue;

@@ -6,6 +6,7 @@ mod ask;
 mod backup;
 mod books;
 mod child;
+mod clocks;
 mod crashes;
 mod database;
 mod embedded;
@@ -277,8 +278,8 @@ static SCENARIOS: &[Scenario] = &[
     scenario!(
         "clocks an hour off",
         BOTH,
-        embedded::clocks_off,
-        "nothing lost or doubled, and no stall; at most one early request to a host when an embedded store's clock jumps ahead"
+        clocks::off,
+        "nothing lost or doubled, nobody impolite, and no stall beyond the lease"
     ),
     scenario!(
         "index that refuses some, all and garbles",

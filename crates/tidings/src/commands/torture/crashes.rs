@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidings_sim::{Act, ElasticsearchFault, Fault, FaultRule, RawServer, Target, When};
+use tidings_sim::{Act, Fault, FaultRule, RawServer, Target, When};
 use tidings_store::Status;
 
 use super::books::Books;
@@ -79,8 +79,8 @@ pub(super) async fn killed_after_delivery(setting: Setting) -> anyhow::Result<Me
     ground.fetched(setting.late()).await?;
     drop(fetcher);
     let deaths = 3;
+    ground.index.set_mute(true);
     for death in 1..=deaths {
-        ground.index.fail_next([ElasticsearchFault::ReplyLost]);
         let before = ground.index.bulk_sizes().len();
         let deliverer = ground.start("deliver", &[])?;
         // After a death its orders are another's when their lease has ended.
@@ -95,6 +95,7 @@ pub(super) async fn killed_after_delivery(setting: Setting) -> anyhow::Result<Me
         })?;
         deliverer.kill()?;
     }
+    ground.index.set_mute(false);
     let stored = ground.index.documents(INDEX).len();
     let last = ground.start("deliver", &[])?;
     ground.finish(setting.late()).await?;

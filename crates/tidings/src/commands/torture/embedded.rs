@@ -1,5 +1,4 @@
-//! The embedded store: killed at any moment, on a full disk, and with a clock
-//! that somebody sets. The clocks are tried on the other engine too.
+//! The embedded store: killed at any moment, and on a full disk.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,13 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use tidings_sim::WorldConfig;
 use tidings_store::{Filter, Store, StoreOptions};
 
 use super::ask::{Asker, lines};
-use super::books::Books;
 use super::child::BATCH;
-use super::ground::{GAP, Ground, this_program, web};
+use super::ground::{Ground, this_program, web};
 use super::{Measured, Setting, can};
 
 /// A process submits and says what was acknowledged; it is killed, and another
@@ -157,90 +154,4 @@ fn count_inside(process: &super::ground::Process, address: &str) -> anyhow::Resu
         .values()
         .filter_map(serde_json::Value::as_u64)
         .sum::<u64>() as usize)
-}
-
-/// Answers for the clock of a process: the time, and what a file says more.
-const CLOCK: &str = r#"
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-int clock_gettime(clockid_t id, struct timespec *now) {
-    static int (*real)(clockid_t, struct timespec *);
-    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
-    int answer = real(id, now);
-    const char *file = getenv("CLOCK_OFFSET");
-    if (id != CLOCK_REALTIME || !file) return answer;
-    char text[32] = {0};
-    int from = open(file, O_RDONLY);
-    if (from >= 0) { read(from, text, 31); close(from); }
-    now->tv_sec += atol(text);
-    return answer;
-}
-"#;
-
-/// The clock of one process jumps an hour ahead and back, and an hour behind;
-/// another one's is an hour off all the time.
-pub(super) async fn clocks_off(setting: Setting) -> anyhow::Result<Measured> {
-    if !can("cc", &["--version"]) {
-        return Ok(Measured::left_out("a C compiler (`cc`), to shift a clock"));
-    }
-    let world = WorldConfig {
-        latency: true,
-        ..web(setting.size(6, 20), setting.size(60, 300))
-    };
-    let ground = Ground::new(setting, world).await?;
-    let source = ground.folder().join("clock.c");
-    let library = ground.folder().join("clock.so");
-    fs::write(&source, CLOCK)?;
-    let compiled = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-o"])
-        .arg(&library)
-        .arg(&source)
-        .arg("-ldl")
-        .output();
-    anyhow::ensure!(compiled?.status.success(), "the clock can't be compiled");
-    let shifted = |name: &str, seconds: &str| -> anyhow::Result<_> {
-        let offset = ground.folder().join(name);
-        fs::write(&offset, seconds)?;
-        let mut command =
-            ground.command(&ground.address, "poll,fetch,deliver", &["fetch.at_once=8"])?;
-        command
-            .env("LD_PRELOAD", &library)
-            .env("CLOCK_OFFSET", &offset);
-        Ok((ground.spawn(command)?, offset))
-    };
-    // Two that share a file must agree on the time; two that share a server need not.
-    let other = match setting.engine {
-        super::Engine::Sqlite => None,
-        super::Engine::Postgres => Some(shifted("behind", "-3600")?),
-    };
-    let (process, offset) = shifted("jumping", "0")?;
-    let mut slowest = Duration::ZERO;
-    for jump in ["3600", "0", "-3600", "0"] {
-        ground.requests(20, setting.soon()).await?;
-        fs::write(&offset, jump)?;
-        slowest = slowest.max(ground.requests(5, setting.soon()).await?);
-    }
-    ground.finish(setting.late()).await?;
-    drop((process, other));
-    let books = Books::of(&ground);
-    // A store that is embedded goes with its machine: what was to wait until a
-    // moment that has passed waits no longer, once for each host.
-    let hasty = match setting.engine {
-        super::Engine::Sqlite => ground.sim.world().len() as usize,
-        super::Engine::Postgres => 0,
-    };
-    Ok(Measured::new(
-        (books.lost, books.doubled) == (0, 0)
-            && books.impolite.len() <= hasty
-            && slowest <= setting.lease(),
-        format!(
-            "jumps of +1 h, back, -1 h and back; never more than {:.1} s without a request (gap {} ms); {books}",
-            slowest.as_secs_f64(),
-            GAP.as_millis()
-        ),
-    ))
 }

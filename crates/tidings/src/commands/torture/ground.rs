@@ -51,7 +51,7 @@ impl Ground {
         let folder = tempfile::tempdir().context("no temporary folder")?;
         let address = match setting.engine {
             Engine::Sqlite => format!("sqlite:{}", folder.path().join("tidings.db").display()),
-            Engine::Postgres => postgres_database().context("no PostgreSQL to torture")?,
+            Engine::Postgres => aside(postgres_database).await?,
         };
         Self::at(setting, world, address, folder).await
     }
@@ -61,8 +61,21 @@ impl Ground {
         setting: Setting,
         world: WorldConfig,
     ) -> anyhow::Result<(Self, PostgresServer)> {
-        let server = PostgresServer::start(&[]).context("no PostgreSQL to torture")?;
-        let address = server.create_database().context("no database")?;
+        Self::on_server(setting, world, Vec::new()).await
+    }
+
+    /// On one with variables in its environment.
+    pub(super) async fn on_server(
+        setting: Setting,
+        world: WorldConfig,
+        environment: Vec<(&'static str, PathBuf)>,
+    ) -> anyhow::Result<(Self, PostgresServer)> {
+        let (server, address) = aside(move || {
+            let server = PostgresServer::start_with(&[], &environment)?;
+            let address = server.create_database()?;
+            Ok((server, address))
+        })
+        .await?;
         let folder = tempfile::tempdir().context("no temporary folder")?;
         Ok((Self::at(setting, world, address, folder).await?, server))
     }
@@ -243,6 +256,14 @@ fn is_open(file: &Path) -> bool {
     };
     open.flatten()
         .any(|link| fs::read_link(link.path()).is_ok_and(|target| target == file))
+}
+
+/// Takes seconds, in which the scenarios beside this one go on.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> anyhow::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await?;
+    done.context("no PostgreSQL to torture")
 }
 
 async fn open(address: &str) -> tidings_store::Result<Store> {
