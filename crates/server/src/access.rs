@@ -146,7 +146,7 @@ impl Access {
             locked(&self.seen).remove(&hash);
             return Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
-                "this token is unknown or was revoked",
+                "this token is unknown, was revoked or has expired",
             ));
         };
         let who = Who {
@@ -172,8 +172,8 @@ impl Access {
         match valid.as_ref() {
             Some((ids, at)) if at.elapsed() < BELIEVED => Ok(ids.contains(&token_id)),
             _ => {
-                let tokens = self.store.tokens().await?;
-                let good = tokens.iter().filter(|token| token.revoked_at.is_none());
+                let (tokens, now) = (self.store.tokens().await?, self.store.now().await?);
+                let good = tokens.iter().filter(|token| token.is_valid(now));
                 let ids: Vec<i64> = good.map(|token| token.token_id).collect();
                 let is_valid = ids.contains(&token_id);
                 *valid = Some((ids, Instant::now()));
@@ -197,7 +197,7 @@ impl Access {
                 field: Some("token".to_owned()),
                 ..Problem::new(
                     StatusCode::UNAUTHORIZED,
-                    "This token is unknown or was revoked.",
+                    "This token is unknown, was revoked or has expired.",
                 )
             });
         };

@@ -1,6 +1,7 @@
 //! The handlers of the API, one file for each subject. They translate between
 //! HTTP and the store or the engine, and decide nothing.
 
+pub(crate) mod audit;
 pub(crate) mod bulk;
 pub(crate) mod collect;
 pub(crate) mod documents;

@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use tidings_store::Audit;
 use tracing::{debug, info, warn};
 
 use crate::access::{Who, same};
@@ -164,29 +165,58 @@ pub(crate) async fn serve(
         Err(_) if route.role.is_none() => pass(&app, route, peer.ip(), None, params, request).await,
         Err(problem) => Err(problem),
     };
-    let is_change = route.method != Verb::Get;
-    let name = shown.as_ref().map_or("", |who| who.name.as_str());
+    let status = match &answer {
+        Ok(response) => response.status(),
+        Err(problem) => problem.status,
+    };
+    if route.method != Verb::Get {
+        audit(&app, route, shown.as_ref(), &path, status, &id).await;
+    }
     match answer {
-        Ok(response) => {
-            if is_change {
-                let status = response.status().as_u16();
-                info!(target: "audit", who = printable(name), method = route.method.as_str(), path = printable(&path), status, request_id = id, "changed");
-            }
-            response
-        }
+        Ok(response) => response,
         Err(problem) => {
             let cause = problem.cause.as_deref().unwrap_or(&problem.detail);
-            let status = problem.status.as_u16();
-            if problem.status.is_server_error() {
+            if status.is_server_error() {
+                let status = status.as_u16();
                 warn!(%cause, route = route.path, status, request_id = id, "a request failed");
-            } else if is_change {
-                info!(target: "audit", who = printable(name), method = route.method.as_str(), path = printable(&path), status, request_id = id, "refused");
             }
             match route.surface {
                 Surface::Page => pages::problem(&problem, shown.as_ref(), &id),
                 Surface::Api => problem.to_json(&id),
             }
         }
+    }
+}
+
+/// Notes a change, or the attempt: of everybody in the log, and in the store of
+/// those who have a token. Single URLs have their own history there.
+async fn audit(
+    app: &App,
+    route: &Route,
+    who: Option<&Who>,
+    path: &str,
+    status: StatusCode,
+    id: &str,
+) {
+    let (path, status) = (printable(path), status.as_u16());
+    let name = printable(who.map_or("", |who| who.name.as_str()));
+    let method = route.method.as_str();
+    let outcome = if status < 400 { "changed" } else { "refused" };
+    info!(target: "audit", who = name, method, path, status, request_id = id, outcome);
+    let Some(who) = who.filter(|_| route.path != "/api/v1/frontier/submit") else {
+        return;
+    };
+    let audit = Audit {
+        who: &name,
+        role: who.role,
+        action: route.summary,
+        method,
+        path: &path,
+        status,
+        request_id: id,
+    };
+    if let Err(error) = app.store.add_audit(&audit).await {
+        warn!(%error, request_id = id, "a change is only in this log, not in the store");
     }
 }
 

@@ -264,8 +264,10 @@ fn schemas() -> Json {
         ("CheckedSource", object(json!({ "name": text(), "kind": text(), "service": text(), "items_seen": number(), "items_new": number(),
             "items": { "type": "array", "items": object(json!({ "url": text(), "title": maybe_text(), "published": maybe_when(), "is_new": { "type": "boolean" } }), &["url", "is_new"]) },
             "error": text() }), &["name", "kind", "items_seen", "items_new", "items"])),
-        ("TokenList", list(object(json!({ "token_id": number(), "name": text(), "role": text(), "created_at": when(), "last_used_at": maybe_when(), "revoked_at": maybe_when() }), &["token_id", "name", "role"]))),
-        ("TokenDraft", request(json!({ "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "role": { "type": "string", "enum": ["viewer", "operator", "admin"] } }), &["name", "role"])),
+        ("TokenList", list(object(json!({ "token_id": number(), "name": text(), "role": text(), "created_at": when(), "last_used_at": maybe_when(), "revoked_at": maybe_when(), "expires_at": maybe_when() }), &["token_id", "name", "role"]))),
+        ("TokenDraft", request(json!({ "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "role": { "type": "string", "enum": ["viewer", "operator", "admin"] }, "days": { "type": "integer", "minimum": 1, "maximum": 3650 } }), &["name", "role"])),
+        ("AuditList", list(object(json!({ "audit_id": number(), "at": when(), "who": text(), "role": text(), "action": text(), "method": text(), "path": text(), "status": number(),
+            "request_id": text() }), &["audit_id", "at", "who", "method", "path", "status"]))),
         ("NewToken", object(json!({ "token_id": number(), "name": text(), "role": text(), "token": text() }), &["token_id", "token"])),
     ];
     named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>().into()

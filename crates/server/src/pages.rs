@@ -3,6 +3,7 @@
 //! to http and https.
 
 pub(crate) mod about;
+pub(crate) mod audit;
 mod chart;
 pub(crate) mod documents;
 pub(crate) mod feeds;
@@ -58,7 +59,11 @@ const PLACES: &[(&str, &str)] = &[
     ("/sinks", "Sinks"),
     ("/api", "API"),
 ];
-const ADMIN_PLACES: &[(&str, &str)] = &[("/tokens", "Tokens"), ("/settings", "Settings")];
+const ADMIN_PLACES: &[(&str, &str)] = &[
+    ("/tokens", "Tokens"),
+    ("/audit", "Changes"),
+    ("/settings", "Settings"),
+];
 
 /// A whole page.
 fn page(call: &Call, current: &str, title: &str, content: &Markup) -> Answer {

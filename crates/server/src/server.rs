@@ -98,13 +98,15 @@ impl Server {
         };
         let listener = TcpListener::bind(wanted).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let tokens = store.tokens().await?;
-        let is_first = !tokens.iter().any(|token| token.revoked_at.is_none());
+        let (tokens, now) = (store.tokens().await?, store.now().await?);
+        let is_first = !tokens.iter().any(|token| token.is_valid(now));
         let first_token = match is_first {
             false => None,
             true => {
                 let secret = new_secret().map_err(ServerError::NoRandomness)?;
-                store.add_token("first start", Role::Admin, &secret).await?;
+                store
+                    .add_token("first start", Role::Admin, &secret, None)
+                    .await?;
                 Some(secret)
             }
         };

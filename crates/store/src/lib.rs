@@ -5,6 +5,7 @@
 //! many machines). Nothing above this crate knows which one it is, and one
 //! conformance suite runs on both. Never fetches, parses or decides policy.
 
+mod audit;
 mod checkup;
 mod clock;
 mod deliveries;
@@ -38,6 +39,7 @@ mod tasks;
 mod tokens;
 mod turn;
 
+pub use audit::{Audit, Audited};
 pub use checkup::{GivenUp, Late, LateHosts, Leases, Vitals};
 pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
 pub use documents::{ChangeCursor, NewDocument, StoredDocument};

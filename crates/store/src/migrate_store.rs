@@ -116,7 +116,12 @@ static TABLES: &[Table] = &[
     Table {
         name: "tokens",
         key: &["token_id"],
-        columns: "token_id, name, role, token_hash, created_at, last_used_at, revoked_at",
+        columns: "token_id, name, role, token_hash, created_at, last_used_at, revoked_at, expires_at",
+    },
+    Table {
+        name: "audit",
+        key: &["audit_id"],
+        columns: "audit_id, at, who, role, action, method, path, status, request_id",
     },
     Table {
         name: "idempotency",

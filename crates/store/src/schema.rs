@@ -2,7 +2,7 @@
 //! whole or not at all, under a lock, and can be taken back.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 5;
+pub const SCHEMA_VERSION: i64 = 6;
 
 /// One step of the schema. `up` texts are run one after the other.
 #[derive(Debug)]
@@ -30,6 +30,9 @@ const LISTING_DOWN: &str = "DROP INDEX urls_newest; DROP INDEX urls_trouble;";
 
 const NEAR_DOWN: &str = "DROP TABLE sketch_keys; DROP TABLE sketches;
     DROP INDEX documents_cluster; ALTER TABLE documents DROP COLUMN cluster;";
+
+const AUDIT: &str = include_str!("../schema/6_audit.sql");
+const AUDIT_DOWN: &str = "DROP TABLE audit; ALTER TABLE tokens DROP COLUMN expires_at;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -66,6 +69,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: NEAR_DOWN,
         postgres_up: &[include_str!("../schema/5_near_postgres.sql")],
         postgres_down: NEAR_DOWN,
+    },
+    Migration {
+        version: 6,
+        sqlite_up: &[AUDIT],
+        sqlite_down: AUDIT_DOWN,
+        postgres_up: &[AUDIT],
+        postgres_down: AUDIT_DOWN,
     },
 ];
 

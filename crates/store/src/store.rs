@@ -235,7 +235,8 @@ impl Store {
         let now = self.now().await?;
         let since = Moment(now.0.saturating_sub(millis(keep_events)));
         self.retried("maintain", || self.engine.maintain(since))
-            .await
+            .await?;
+        self.forget_audits(now).await
     }
 
     /// For tests of programs that meet a store from the future.

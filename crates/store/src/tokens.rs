@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -57,10 +58,18 @@ pub struct Token {
     pub created_at: Moment,
     pub last_used_at: Option<Moment>,
     pub revoked_at: Option<Moment>,
+    /// None: until it is revoked.
+    pub expires_at: Option<Moment>,
+}
+
+impl Token {
+    pub fn is_valid(&self, now: Moment) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|at| at > now)
+    }
 }
 
 const SELECT: &str =
-    "SELECT token_id, name, role, created_at, last_used_at, revoked_at FROM tokens";
+    "SELECT token_id, name, role, created_at, last_used_at, revoked_at, expires_at FROM tokens";
 
 fn token(row: &Row) -> Result<Token> {
     Ok(Token {
@@ -73,6 +82,7 @@ fn token(row: &Row) -> Result<Token> {
         created_at: row.moment(3)?,
         last_used_at: row.optional_moment(4)?,
         revoked_at: row.optional_moment(5)?,
+        expires_at: row.optional_moment(6)?,
     })
 }
 
@@ -81,40 +91,49 @@ fn hash(secret: &str) -> Value {
 }
 
 impl Store {
-    /// Keeps a token by the hash of its secret. The secret must be random.
-    pub async fn add_token(&self, name: &str, role: Role, secret: &str) -> Result<i64> {
+    /// Keeps a token by the hash of its secret, which must be random; for so
+    /// long, or until it is revoked.
+    pub async fn add_token(
+        &self,
+        name: &str,
+        role: Role,
+        secret: &str,
+        lasts: Option<Duration>,
+    ) -> Result<i64> {
         let now = self.now().await?;
         let id = new_id(now);
-        let sql = "INSERT INTO tokens (token_id, name, role, token_hash, created_at) VALUES ($1, $2, $3, $4, $5)";
+        let sql = "INSERT INTO tokens (token_id, name, role, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)";
         let values = [
             Value::Int(id),
             Value::from(name),
             Value::from(role.as_str()),
             hash(secret),
             Value::from(now),
+            Value::from(lasts.map(|lasts| now.plus(lasts))),
         ];
         self.execute(Statement::new(sql, values)).await?;
         Ok(id)
     }
 
-    /// The token of this secret, unless it was revoked. Notes that it was used.
+    /// The token of this secret, unless it was revoked or has expired. Notes that it was used.
     pub async fn use_token(&self, secret: &str) -> Result<Option<Token>> {
         let now = self.now().await?;
         let statements = vec![
             Statement::new(
-                "UPDATE tokens SET last_used_at = $1 WHERE token_hash = $2 AND revoked_at IS NULL",
-                [Value::from(now), hash(secret)],
+                "UPDATE tokens SET last_used_at = $1 WHERE token_hash = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)",
+                [Value::from(now), hash(secret), Value::from(now)],
             ),
             Statement::new(
                 format!("{SELECT} WHERE token_hash = $1 AND revoked_at IS NULL"),
                 [hash(secret)],
             ),
         ];
-        self.run(statements).await?[1]
+        let found = self.run(statements).await?[1]
             .rows
             .first()
             .map(token)
-            .transpose()
+            .transpose()?;
+        Ok(found.filter(|token| token.is_valid(now)))
     }
 
     pub async fn revoke_token(&self, id: i64) -> Result<()> {

@@ -1,5 +1,7 @@
 //! Tokens: made, listed without their secrets, revoked.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::json;
 use tidings_store::Role;
@@ -21,21 +23,31 @@ pub(crate) async fn add(call: Call) -> Answer {
     let role: Role = fields
         .parsed("role")?
         .ok_or_else(|| Problem::field("role", "role is missing: viewer, operator or admin"))?;
+    let days = fields.number("days", 1..=MOST_DAYS)?;
     fields.end()?;
-    let (id, secret) = made(&call.app, &name, role).await?;
+    let (id, secret) = made(&call.app, &name, role, days).await?;
     json_with(
         StatusCode::CREATED,
         &json!({ "token_id": id, "name": name, "role": role, "token": secret }),
     )
 }
 
+/// The longest that a token with an end may last.
+pub(crate) const MOST_DAYS: i64 = 3650;
+
 /// A new token: its id, and its secret, which is nowhere else.
-pub(crate) async fn made(app: &App, name: &str, role: Role) -> Result<(i64, String), Problem> {
+pub(crate) async fn made(
+    app: &App,
+    name: &str,
+    role: Role,
+    days: Option<i64>,
+) -> Result<(i64, String), Problem> {
     if name.chars().count() > 100 {
         return Err(Problem::field("name", "name is longer than 100 characters"));
     }
     let secret = new_secret().map_err(Problem::internal)?;
-    let id = app.store.add_token(name, role, &secret).await?;
+    let lasts = days.map(|days| Duration::from_secs(days.unsigned_abs() * 24 * 3600));
+    let id = app.store.add_token(name, role, &secret, lasts).await?;
     app.access.tokens_changed().await;
     Ok((id, secret))
 }
@@ -48,15 +60,17 @@ pub(crate) async fn revoke(call: Call) -> Answer {
 /// The last admin can't lock everybody out.
 pub(crate) async fn revoked(app: &App, id: i64) -> Result<(), Problem> {
     let tokens = app.store.tokens().await?;
-    let is_admin =
-        |token: &&tidings_store::Token| token.role == Role::Admin && token.revoked_at.is_none();
-    let mut admins = tokens.iter().filter(is_admin);
+    // One that ends by itself would lock everybody out a little later.
+    let stays_admin = |token: &&tidings_store::Token| {
+        token.role == Role::Admin && token.revoked_at.is_none() && token.expires_at.is_none()
+    };
+    let mut admins = tokens.iter().filter(stays_admin);
     if let (Some(last), None) = (admins.next(), admins.next())
         && last.token_id == id
     {
         return Err(Problem::new(
             StatusCode::CONFLICT,
-            "this is the last admin token; make another one first",
+            "this is the last admin token that does not expire; make another one first",
         ));
     }
     app.store.revoke_token(id).await?;

@@ -96,6 +96,7 @@ pub(super) static ROUTES: &[Route] = &[
     for_admins(page("/tokens", "Tokens", by!(pages::tokens::show)).with(&[DONE, N])),
     for_admins(form("/tokens", "Make a token", by!(pages::tokens::add))),
     for_admins(form("/tokens/{id}/revoke", "Revoke a token", by!(pages::tokens::revoke)).with(&[ID])),
+    for_admins(page("/audit", "Changes", by!(pages::audit::show)).with(&[AFTER_ID])),
     for_admins(page("/settings", "Settings", by!(pages::about::show))),
     page("/api", "The API, to read", by!(pages::reference::show)).with(&[Q]),
     for_all(page("/style.css", "The stylesheet", by!(assets::style))),

@@ -133,6 +133,8 @@ pub(super) static ROUTES: &[Route] = &[
     for_admins(post("/api/v1/tokens", "Make a token; its secret is shown once", by!(api::tokens::add)).takes(Takes::Json("TokenDraft")).gives("NewToken")),
     for_admins(delete("/api/v1/tokens/{id}", "Revoke a token", by!(api::tokens::revoke)).with(&[ID]).gives("Changed")),
 
+    for_admins(get("/api/v1/audit", "Who changed what, and whether it was let through", by!(api::audit::list)).with(&[LIMIT, AFTER_ID]).gives("AuditList")),
+
     get("/api/v1/openapi.json", "This API", by!(openapi::document)).gives("Schema"),
     get("/metrics", "Numbers for Prometheus", by!(api::health::metrics)).gives("text/plain"),
     for_all(get("/healthz", "Whether the process lives", by!(api::health::alive)).gives("Health")),

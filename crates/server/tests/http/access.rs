@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidings_net::{Client, NetOptions};
 use tidings_server::{Server, ServerOptions, described_routes};
-use tidings_store::{Store, StoreOptions};
+use tidings_store::{Role, Store, StoreOptions};
 
 use crate::fixture::{ADMIN, OPERATOR, Served, VIEWER};
 use crate::roles::filled;
@@ -249,6 +249,75 @@ async fn a_new_token_works_and_its_secret_is_nowhere_else() {
             assert!(!said.text.contains(known), "{path}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_token_with_an_end_ends_and_its_sessions_with_it() {
+    let served = Served::start().await;
+    let lasts = Some(std::time::Duration::from_secs(2));
+    let secret = "tdg_not-for-long";
+    served
+        .store
+        .add_token("guest", Role::Viewer, secret, lasts)
+        .await
+        .unwrap();
+    let (cookie, _) = log_in(&served, secret).await;
+    let with_token = async || {
+        let asked = served.ask("GET", "/api/v1/sources").token(secret);
+        asked.send().await.status
+    };
+    let with_session = async || {
+        let asked = served.ask("GET", "/sources").header("cookie", &cookie);
+        asked.send().await.status
+    };
+    assert_eq!((with_token().await, with_session().await), (200, 200));
+    tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
+    assert_eq!((with_token().await, with_session().await), (401, 303));
+
+    let made = json!({ "name": "guest", "role": "viewer", "days": 30 });
+    served.post("/api/v1/tokens", &made).await.good();
+    let tokens = served.get("/api/v1/tokens").await.good();
+    let made = tokens["items"].as_array().unwrap().last().unwrap().clone();
+    assert!(made["expires_at"].as_str().unwrap() > made["created_at"].as_str().unwrap());
+    let wrong = json!({ "name": "guest", "role": "viewer", "days": 0 });
+    let said = served.post("/api/v1/tokens", &wrong).await;
+    assert_eq!((said.status, &said.json()["field"]), (400, &json!("days")));
+}
+
+#[tokio::test]
+async fn changes_are_kept_with_who_made_them_and_refusals_too() {
+    let served = Served::start().await;
+    let path = "/api/v1/frontier/bulk";
+    let body = json!({ "action": "retry", "all": true });
+    for (token, status) in [(OPERATOR, 200), (VIEWER, 403)] {
+        let asked = served.ask("POST", path).token(token).json(&body);
+        assert_eq!(asked.send().await.status, status);
+    }
+    // Strangers are in the log only: they must not fill the store.
+    let asked = served.ask("POST", path).token("tdg_wrong").json(&body);
+    assert_eq!(asked.send().await.status, 401);
+    let log = served.get("/api/v1/audit").await.good();
+    let seen: Vec<_> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                one["who"].clone(),
+                one["path"].clone(),
+                one["status"].clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (json!("test viewer"), json!(path), json!(403)),
+            (json!("test operator"), json!(path), json!(200)),
+        ]
+    );
+    let page = served.get("/audit").await;
+    assert!(page.text.contains("test operator") && page.text.contains("refused"));
 }
 
 #[tokio::test]

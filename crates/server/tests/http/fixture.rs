@@ -59,7 +59,7 @@ impl Served {
             ("test operator", Role::Operator, OPERATOR),
             ("test admin", Role::Admin, ADMIN),
         ] {
-            store.add_token(name, role, secret).await.unwrap();
+            store.add_token(name, role, secret, None).await.unwrap();
         }
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
         options.look_every = Duration::from_millis(20);

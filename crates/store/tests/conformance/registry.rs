@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_store::{Feed, FetchLogRow, NewSource, PollResult, Replay, Robots, Role, StartedTask};
+use tidings_store::{
+    Audit, Feed, FetchLogRow, NewSource, PollResult, Replay, Robots, Role, StartedTask,
+};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id};
 
@@ -22,6 +24,8 @@ on_both_engines!(
     the_same_task_waits_its_minute,
     runs_are_kept,
     tokens_are_known_by_their_hash,
+    a_token_may_end_by_itself,
+    changes_are_noted_the_newest_first_and_for_a_year,
     robots_are_cached,
     a_request_with_a_key_is_done_once,
 );
@@ -491,7 +495,7 @@ async fn runs_are_kept(t: Fixture) {
 async fn tokens_are_known_by_their_hash(t: Fixture) {
     let token = t
         .store
-        .add_token("ci", Role::Operator, "s3cret")
+        .add_token("ci", Role::Operator, "s3cret", None)
         .await
         .unwrap();
     assert!(t.store.use_token("wrong").await.unwrap().is_none());
@@ -504,6 +508,53 @@ async fn tokens_are_known_by_their_hash(t: Fixture) {
     assert!(t.store.use_token("s3cret").await.unwrap().is_none());
     assert!(t.store.revoke_token(token).await.is_err());
     assert_eq!(t.store.tokens().await.unwrap().len(), 1);
+}
+
+async fn a_token_may_end_by_itself(t: Fixture) {
+    let lasts = Some(10 * MINUTE);
+    t.store
+        .add_token("ci", Role::Viewer, "s3cret", lasts)
+        .await
+        .unwrap();
+    let found = t.store.use_token("s3cret").await.unwrap().unwrap();
+    assert_eq!(found.expires_at, Some(found.created_at.plus(10 * MINUTE)));
+    t.pass(9 * MINUTE);
+    assert!(t.store.use_token("s3cret").await.unwrap().is_some());
+    t.pass(MINUTE);
+    assert!(t.store.use_token("s3cret").await.unwrap().is_none());
+    let listed = t.store.tokens().await.unwrap().remove(0);
+    assert!(!listed.is_valid(t.store.now().await.unwrap()));
+    assert!(listed.last_used_at.unwrap() < listed.expires_at.unwrap());
+}
+
+async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
+    for (path, status) in [("/a", 200), ("/b", 403), ("/c", 201)] {
+        let audit = Audit {
+            who: "ci",
+            role: Role::Operator,
+            action: "Try it",
+            method: "POST",
+            path,
+            status,
+            request_id: "7",
+        };
+        t.store.add_audit(&audit).await.unwrap();
+        t.pass(MINUTE);
+    }
+    let page = t.store.audits(None, 2).await.unwrap();
+    let seen: Vec<_> = page
+        .iter()
+        .map(|one| (one.path.as_str(), one.status))
+        .collect();
+    assert_eq!(seen, [("/c", 201), ("/b", 403)]);
+    assert_eq!((page[0].who.as_str(), page[0].role), ("ci", Role::Operator));
+    let rest = t.store.audits(Some(page[1].audit_id), 2).await.unwrap();
+    assert_eq!((rest.len(), rest[0].path.as_str()), (1, "/a"));
+    t.store.maintain(MINUTE).await.unwrap();
+    assert_eq!(t.store.audits(None, 9).await.unwrap().len(), 3);
+    t.pass(365 * 24 * 60 * MINUTE);
+    t.store.maintain(MINUTE).await.unwrap();
+    assert_eq!(t.store.audits(None, 9).await.unwrap().len(), 0);
 }
 
 async fn robots_are_cached(t: Fixture) {

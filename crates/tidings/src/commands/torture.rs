@@ -452,15 +452,13 @@ fn wanted(args: &TortureArgs) -> Vec<(&'static Scenario, Engine)> {
         .collect()
 }
 
-/// Scenarios mostly wait; a few do so together.
-const AT_ONCE: usize = 3;
-
 async fn endure_all(
     wanted: Vec<(&'static Scenario, Engine)>,
     quick: bool,
     json: bool,
 ) -> anyhow::Result<Vec<Line>> {
-    let room = Rc::new(Semaphore::new(AT_ONCE));
+    // They mostly wait; a few do so together, more when they are small.
+    let room = Rc::new(Semaphore::new(if quick { 5 } else { 3 }));
     let local = LocalSet::new();
     let running: Vec<_> = wanted
         .into_iter()

@@ -27,7 +27,7 @@ export const attack = async (openPage, given, api) => {
   }
   await api("POST", "/tokens", { name: corpus[0].slice(0, 100), role: "viewer" });
 
-  const paths = ["/", "/frontier", "/frontier?order=recent", "/sources", "/feeds", "/hosts", "/documents", "/sinks", "/tokens", "/settings", "/api"];
+  const paths = ["/", "/frontier", "/frontier?order=recent", "/sources", "/feeds", "/hosts", "/documents", "/sinks", "/tokens", "/audit", "/settings", "/api"];
   const asking = ["/documents?q=", "/documents?source=", "/frontier?q=", "/login?next=", "/api?q="];
   for (const [n, text] of corpus.entries()) paths.push(asking[n % asking.length] + encodeURIComponent(text));
   for (const { source_id } of sources) paths.push(`/sources/${source_id}`);

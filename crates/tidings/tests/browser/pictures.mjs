@@ -28,6 +28,7 @@ const PLAIN = [
   ["search", "/documents?q=harbour+OR+the+OR+der"],
   ["sinks", "/sinks"],
   ["tokens", "/tokens"],
+  ["changes", "/audit"],
   ["settings", "/settings"],
   ["api", "/api"],
   ["api-operation", "/api?q=selectors"],

@@ -158,7 +158,7 @@ async fn measure(
     options.host_delay = Duration::from_millis(1);
     let store = Store::open(address, &options).await?;
     fill(&store, args.urls).await?;
-    store.add_token("bench", Role::Admin, SECRET).await?;
+    store.add_token("bench", Role::Admin, SECRET, None).await?;
     let client = loopback::client()?;
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(ServerOptions::new(bind), store.clone(), client.clone()).await?;

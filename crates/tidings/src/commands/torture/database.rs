@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use tidings_sim::{Expected, Mood, PostgresServer, Relay};
 use tidings_store::{Filter, Role, Status};
 use tokio_postgres::NoTls;
 
 use super::ask::{Asker, lines};
 use super::books::Books;
-use super::ground::{Ground, Process, until, web};
+use super::ground::{Ground, Process, done_to, until, web};
 use super::{Measured, Setting};
 
 const BACK: Duration = Duration::from_secs(10);
@@ -42,7 +41,7 @@ async fn outages(
 ) -> anyhow::Result<Measured> {
     let seconds = (between + down).as_secs() as u32 * times;
     let (ground, mut server) =
-        Ground::on_own_server(setting, busy(setting, seconds.min(90))).await?;
+        Ground::on_own_server(setting, busy(setting, seconds.min(setting.size(4, 90)))).await?;
     let mut processes = [
         ground.start("poll,fetch,deliver", &[])?,
         ground.start("fetch,deliver", &[])?,
@@ -51,9 +50,9 @@ async fn outages(
     ground.requests(20, setting.soon()).await?;
     for _ in 0..times {
         tokio::time::sleep(between).await;
-        server.kill().context("the server can't be killed")?;
+        server = done_to(server, PostgresServer::kill).await?;
         tokio::time::sleep(down).await;
-        server.revive().context("the server does not come back")?;
+        server = done_to(server, PostgresServer::revive).await?;
         outages += 1;
         match ground.requests(1, setting.soon()).await {
             Ok(back) => slowest = slowest.max(back),
@@ -97,7 +96,7 @@ pub(super) async fn killed_mid_submit(setting: Setting) -> anyhow::Result<Measur
     let (ground, mut server) = Ground::on_own_server(setting, web(1, 0)).await?;
     ground
         .store
-        .add_token("torture", Role::Admin, SECRET)
+        .add_token("torture", Role::Admin, SECRET, None)
         .await?;
     let process = ground.start("serve", &[])?;
     let asker = Asker::new(&process.told("dashboard").await?, SECRET)?;
@@ -119,14 +118,14 @@ pub(super) async fn killed_mid_submit(setting: Setting) -> anyhow::Result<Measur
     let killed = async {
         for pause in [250, 400] {
             tokio::time::sleep(Duration::from_millis(pause)).await;
-            server.kill()?;
+            server = done_to(server, PostgresServer::kill).await?;
             tokio::time::sleep(Duration::from_millis(500)).await;
-            server.revive()?;
+            server = done_to(server, PostgresServer::revive).await?;
         }
-        Ok::<_, anyhow::Error>(())
+        Ok::<_, anyhow::Error>(server)
     };
     let (submitted, killed) = tokio::join!(submit, killed);
-    killed.context("the server can't be killed")?;
+    let _server = killed?;
     let (refusals, answer) = submitted?;
     let again = asker.post(path, "the-one-key", &body).await?;
     let rows = ground.store.count(&Filter::default()).await?;
@@ -147,7 +146,8 @@ fn tail(answer: &str) -> &str {
 /// Every byte between the processes and the database is held back.
 pub(super) async fn black_hole(setting: Setting) -> anyhow::Result<Measured> {
     let silence = Duration::from_secs(setting.size(6, 60));
-    let (ground, server) = Ground::on_own_server(setting, busy(setting, 10)).await?;
+    let (ground, server) =
+        Ground::on_own_server(setting, busy(setting, setting.size(4, 10))).await?;
     let relay = Relay::start("127.0.0.1:0", &server.socket()).await?;
     let database = ground.address.rsplit('/').next().unwrap_or_default();
     let cable = format!("postgres://tidings@{}/{database}", relay.address());
@@ -182,7 +182,7 @@ pub(super) async fn read_only(setting: Setting) -> anyhow::Result<Measured> {
     let (ground, server) = Ground::on_own_server(setting, busy(setting, 3)).await?;
     ground
         .store
-        .add_token("torture", Role::Admin, SECRET)
+        .add_token("torture", Role::Admin, SECRET, None)
         .await?;
     let mut processes = [
         ground.start("poll,fetch,deliver", &[])?,

@@ -11,7 +11,7 @@ use tidings_store::{Filter, Store, StoreOptions};
 
 use super::ask::{Asker, lines};
 use super::child::BATCH;
-use super::ground::{Ground, this_program, web};
+use super::ground::{Ground, aside, this_program, web};
 use super::{Measured, Setting, can};
 
 /// A process submits and says what was acknowledged; it is killed, and another
@@ -20,29 +20,8 @@ pub(super) async fn killed_often(setting: Setting) -> anyhow::Result<Measured> {
     let folder = tempfile::tempdir().context("no temporary folder")?;
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
     let deaths = setting.size(20, 1_000_u64);
-    let mut acknowledged = 0;
-    for death in 0..deaths {
-        let mut command = this_program()?;
-        command
-            .args(["torture", "--child", "submitter", "--store", &address])
-            .args(["--log-level", "error", "--from", &acknowledged.to_string()])
-            .current_dir(folder.path());
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
-        let told = BufReader::new(child.stdout.take().context("its output")?);
-        let mut told = told.lines();
-        // At least one: that it opened is what is to be seen.
-        let first = told
-            .next()
-            .with_context(|| format!("it did not open after {death} deaths"))?;
-        acknowledged = first?.parse()?;
-        std::thread::sleep(Duration::from_micros(death * death * 7919 % 20_000));
-        child.kill()?;
-        child.wait()?;
-        for line in told {
-            // The last one may be cut; then it was not acknowledged to anybody.
-            acknowledged = line?.parse().unwrap_or(acknowledged);
-        }
-    }
+    let there = (folder.path().to_owned(), address.clone());
+    let acknowledged = aside(move || die_often(&there.0, &there.1, deaths)).await?;
     let store = Store::open(&address, &StoreOptions::default()).await?;
     let rows = store.count(&Filter::default()).await?;
     let check = Command::new("sqlite3")
@@ -62,6 +41,34 @@ pub(super) async fn killed_often(setting: Setting) -> anyhow::Result<Measured> {
             "{deaths} deaths, opened {deaths} times; {acknowledged} acknowledged, {rows} there; integrity {check}"
         ),
     ))
+}
+
+/// How far the last of so many submitters had come when it was killed.
+fn die_often(folder: &Path, address: &str, deaths: u64) -> anyhow::Result<u64> {
+    let mut acknowledged = 0;
+    for death in 0..deaths {
+        let mut command = this_program()?;
+        command
+            .args(["torture", "--child", "submitter", "--store", address])
+            .args(["--log-level", "error", "--from", &acknowledged.to_string()])
+            .current_dir(folder);
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let told = BufReader::new(child.stdout.take().context("its output")?);
+        let mut told = told.lines();
+        // At least one: that it opened is what is to be seen.
+        let first = told
+            .next()
+            .with_context(|| format!("it did not open after {death} deaths"))?;
+        acknowledged = first?.parse()?;
+        std::thread::sleep(Duration::from_micros(death * death * 7919 % 20_000));
+        child.kill()?;
+        child.wait()?;
+        for line in told {
+            // The last one may be cut; then it was not acknowledged to anybody.
+            acknowledged = line?.parse().unwrap_or(acknowledged);
+        }
+    }
+    Ok(acknowledged)
 }
 
 /// A disk of a few megabytes, a server on it, and more URLs than it can take.

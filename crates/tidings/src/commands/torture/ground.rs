@@ -51,7 +51,9 @@ impl Ground {
         let folder = tempfile::tempdir().context("no temporary folder")?;
         let address = match setting.engine {
             Engine::Sqlite => format!("sqlite:{}", folder.path().join("tidings.db").display()),
-            Engine::Postgres => aside(postgres_database).await?,
+            Engine::Postgres => {
+                aside(|| postgres_database().context("no PostgreSQL to torture")).await?
+            }
         };
         Self::at(setting, world, address, folder).await
     }
@@ -71,8 +73,9 @@ impl Ground {
         environment: Vec<(&'static str, PathBuf)>,
     ) -> anyhow::Result<(Self, PostgresServer)> {
         let (server, address) = aside(move || {
-            let server = PostgresServer::start_with(&[], &environment)?;
-            let address = server.create_database()?;
+            let server = PostgresServer::start_with(&[], &environment)
+                .context("no PostgreSQL to torture")?;
+            let address = server.create_database().context("no database")?;
             Ok((server, address))
         })
         .await?;
@@ -258,12 +261,23 @@ fn is_open(file: &Path) -> bool {
         .any(|link| fs::read_link(link.path()).is_ok_and(|target| target == file))
 }
 
-/// Takes seconds, in which the scenarios beside this one go on.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+/// What takes long and waits for nobody, while the scenarios beside it go on.
+pub(super) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
-    let done = tokio::task::spawn_blocking(work).await?;
-    done.context("no PostgreSQL to torture")
+    tokio::task::spawn_blocking(work).await?
+}
+
+/// Kills a server, or starts it again.
+pub(super) async fn done_to(
+    mut server: PostgresServer,
+    act: fn(&mut PostgresServer) -> std::io::Result<()>,
+) -> anyhow::Result<PostgresServer> {
+    aside(move || {
+        act(&mut server).context("the server can't be killed, or does not come back")?;
+        Ok(server)
+    })
+    .await
 }
 
 async fn open(address: &str) -> tidings_store::Result<Store> {

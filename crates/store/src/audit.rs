@@ -1,0 +1,98 @@
+//! What was changed through the API and the dashboard, by whom, and whether it
+//! was let through. Kept for a year.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::engine::{Row, Statement, Value};
+use crate::error::{Result, StoreError};
+use crate::ids::new_id;
+use crate::moment::{Moment, millis};
+use crate::store::Store;
+use crate::tokens::Role;
+
+const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// One change, or the attempt.
+#[derive(Debug, Clone, Serialize)]
+pub struct Audited {
+    pub audit_id: i64,
+    pub at: Moment,
+    /// The name of the token.
+    pub who: String,
+    pub role: Role,
+    /// In words.
+    pub action: String,
+    pub method: String,
+    pub path: String,
+    /// As it was answered; from 400 on nothing was changed.
+    pub status: u16,
+    pub request_id: String,
+}
+
+/// What is to be noted of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Audit<'a> {
+    pub who: &'a str,
+    pub role: Role,
+    pub action: &'a str,
+    pub method: &'a str,
+    pub path: &'a str,
+    pub status: u16,
+    pub request_id: &'a str,
+}
+
+impl Store {
+    pub async fn add_audit(&self, audit: &Audit<'_>) -> Result<()> {
+        let now = self.now().await?;
+        let sql = "INSERT INTO audit (audit_id, at, who, role, action, method, path, status, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+        let values = [
+            Value::Int(new_id(now)),
+            Value::from(now),
+            Value::from(audit.who),
+            Value::from(audit.role.as_str()),
+            Value::from(audit.action),
+            Value::from(audit.method),
+            Value::from(audit.path),
+            Value::Int(i64::from(audit.status)),
+            Value::from(audit.request_id),
+        ];
+        self.execute(Statement::new(sql, values)).await.map(drop)
+    }
+
+    /// The newest first; those before an earlier page with `before`.
+    pub async fn audits(&self, before: Option<i64>, limit: u32) -> Result<Vec<Audited>> {
+        let sql = "SELECT audit_id, at, who, role, action, method, path, status, request_id FROM audit WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
+        let before = before.unwrap_or(i64::MAX);
+        let values = [Value::Int(before), Value::Int(i64::from(limit))];
+        let rows = self.rows(Statement::new(sql, values)).await?;
+        rows.iter().map(audited).collect()
+    }
+
+    pub(crate) async fn forget_audits(&self, now: Moment) -> Result<()> {
+        let since = Value::Int(now.0.saturating_sub(millis(KEPT)));
+        let sql = "DELETE FROM audit WHERE at < $1";
+        self.execute(Statement::passing(sql, [since]))
+            .await
+            .map(drop)
+    }
+}
+
+fn audited(row: &Row) -> Result<Audited> {
+    Ok(Audited {
+        audit_id: row.int(0)?,
+        at: row.moment(1)?,
+        who: row.text(2)?,
+        role: row
+            .text(3)?
+            .parse()
+            .map_err(|error: String| StoreError::corrupt("audit role", error))?,
+        action: row.text(4)?,
+        method: row.text(5)?,
+        path: row.text(6)?,
+        status: u16::try_from(row.int(7)?)
+            .map_err(|error| StoreError::corrupt("audit status", error))?,
+        request_id: row.text(8)?,
+    })
+}
