@@ -113,7 +113,7 @@ async fn open(address: &str) -> Store {
 
 fn quick() -> CollectOptions {
     CollectOptions {
-        request_limit: Duration::from_millis(400),
+        request_limit: Duration::from_secs(2),
         source_limit: Duration::from_secs(20),
         retry_waits: vec![Duration::from_millis(5)],
         ..CollectOptions::default()
@@ -394,7 +394,7 @@ async fn two_runs_never_run_at_once() {
     assert!(first.collect(&quick(), |_| {}).await.is_ok());
 }
 
-fn short_leases(store: &Store, port: u16) -> Arc<Poller> {
+fn leasing(store: &Store, port: u16, lease: Duration) -> Arc<Poller> {
     let client = Client::new(NetOptions {
         egress: Egress {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -403,11 +403,11 @@ fn short_leases(store: &Store, port: u16) -> Arc<Poller> {
         ..NetOptions::default()
     });
     let options = PollOptions {
-        lease: Duration::from_millis(700),
+        lease,
         ..PollOptions::default()
     };
     let mut outside = Outside::new(client.unwrap(), store.clone());
-    outside.lease = Duration::from_millis(700);
+    outside.lease = lease;
     Arc::new(Poller::new(outside, options))
 }
 
@@ -425,7 +425,7 @@ async fn pulling_process() {
     if let Ok(address) = std::env::var("TIDINGS_TEST_STORE") {
         let port = std::env::var("TIDINGS_TEST_PORT").unwrap().parse().unwrap();
         let store = open(&address).await;
-        let poller = short_leases(&store, port);
+        let poller = leasing(&store, port, Duration::from_millis(700));
         loop {
             wake_and_poll(&store, &poller).await;
         }
@@ -453,7 +453,7 @@ async fn killed_pullers_lose_nothing() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let poller = short_leases(&rig.store, fake.port());
+    let poller = leasing(&rig.store, fake.port(), Duration::from_secs(5));
     let published: std::collections::BTreeSet<String> =
         fake.stories().into_iter().map(|story| story.url).collect();
     let all_found = async {
@@ -467,7 +467,7 @@ async fn killed_pullers_lose_nothing() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), all_found)
+    tokio::time::timeout(Duration::from_secs(180), all_found)
         .await
         .expect("every story is found");
 }

@@ -22,7 +22,7 @@ use crate::failure::{Failure, Stage};
 use crate::limits::NetOptions;
 use crate::pool::{Connection, Sender};
 use crate::resolve::Names;
-use crate::source::Sources;
+use crate::source::{Sources, Unconnected};
 
 /// Addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 8;
@@ -52,7 +52,7 @@ impl Dialer {
         Ok(Self {
             names: Names::new(&options.dns)?,
             egress: options.egress.clone(),
-            sources: Sources::new(&options.addresses),
+            sources: Sources::new(options),
             tls: TlsConnector::from(Arc::new(tls_config(options)?)),
             header_bytes: options.limits.header_bytes,
         })
@@ -158,15 +158,18 @@ impl Dialer {
         for (at, address) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Deadline::now());
             let share = left / (addresses.len() - at) as u32;
-            let connecting = self.sources.connect(host, *address);
+            let connecting = self.sources.connect(host, *address, share);
             failure = match tokio::time::timeout(share, connecting).await {
                 Ok(Ok(stream)) => {
                     // Requests are one write; waiting for more of it only costs time.
                     let _ = stream.set_nodelay(true);
                     return Ok((stream, *address));
                 }
-                Ok(Err(error)) => Failure::Connect {
+                Ok(Err(Unconnected::Server(error))) => Failure::Connect {
                     address: address.to_string(),
+                    why: error.to_string(),
+                },
+                Ok(Err(Unconnected::NoWay(error))) => Failure::NoWayOut {
                     why: error.to_string(),
                 },
                 Err(_) => too_late(limit),

@@ -128,6 +128,8 @@ pub enum Failure {
     },
     #[error("{host} has other requests of ours; it is asked again in {} s", wait.as_secs())]
     HostBusy { host: String, wait: Duration },
+    #[error("none of our own addresses and proxies can be used now: {why}")]
+    NoWayOut { why: String },
     #[error("our own store failed: {why}")]
     Store { why: String },
 }
@@ -158,7 +160,7 @@ impl Failure {
             | Self::RobotsDisallowed { .. }
             | Self::RobotsUnavailable { .. }
             | Self::HostBusy { .. } => Class::Policy,
-            Self::Store { .. } => Class::Internal,
+            Self::NoWayOut { .. } | Self::Store { .. } => Class::Internal,
         }
     }
 
@@ -187,6 +189,7 @@ impl Failure {
             Self::RobotsDisallowed { .. } => "robots_blocked",
             Self::RobotsUnavailable { .. } => "robots_unavailable",
             Self::HostBusy { .. } => "host_busy",
+            Self::NoWayOut { .. } => "no_way_out",
             Self::Store { .. } => "store",
         }
     }

@@ -9,6 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use crate::credentials::Credentials;
 use crate::egress::Egress;
+use crate::proxy::Proxy;
 
 /// Bounds of one fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,8 @@ pub struct NetOptions {
     /// Addresses of this machine to ask from; a host is asked from one of them.
     /// Empty: the system chooses.
     pub addresses: Vec<IpAddr>,
+    /// Proxies to ask through, each the way of some hosts, as addresses are.
+    pub proxies: Vec<Proxy>,
     /// Certificate authorities to trust besides the public ones.
     pub authorities: Vec<CertificateDer<'static>>,
 }

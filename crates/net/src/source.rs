@@ -1,8 +1,9 @@
-//! The addresses that this machine asks from, when it has several. A host is
-//! always asked from the same one, as long as that can be used; one that can't
-//! rests for a while, and its hosts are asked from another.
+//! The ways out, when there are several: addresses of this machine, and proxies.
+//! A host is always asked by the same one, as long as that can be used; one that
+//! can't rests for a while, and its hosts are asked by another.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, PoisonError};
@@ -11,62 +12,135 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::warn;
 
-/// How long an address that can't be used is left alone.
+use crate::limits::NetOptions;
+use crate::proxy::{Blocked, Proxy};
+
+/// How long a way that can't be used is left alone.
 const REST: Duration = Duration::from_secs(300);
+
+#[derive(Debug, Clone)]
+enum WayOut {
+    Address(IpAddr),
+    Proxy(Proxy),
+}
+
+impl WayOut {
+    /// What tells it from others; not to be shown.
+    fn identity(&self) -> String {
+        match self {
+            Self::Address(address) => address.to_string(),
+            Self::Proxy(proxy) => proxy.identity(),
+        }
+    }
+
+    fn leads_to(&self, address: SocketAddr) -> bool {
+        match self {
+            Self::Address(from) => from.is_ipv4() == address.is_ipv4(),
+            Self::Proxy(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for WayOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Proxy(proxy) => proxy.fmt(f),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Sources {
-    addresses: Vec<IpAddr>,
-    /// Until when an address rests.
-    resting: Mutex<HashMap<IpAddr, Instant>>,
+    ways: Vec<WayOut>,
+    /// Until when a way rests, by its place in the list.
+    resting: Mutex<HashMap<usize, Instant>>,
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum Unconnected {
+    /// None of our ways can be used now.
+    NoWay(io::Error),
+    /// The other side can't be reached.
+    Server(io::Error),
 }
 
 impl Sources {
-    /// None: the system chooses, as it does when the list is empty.
-    pub(crate) fn new(addresses: &[IpAddr]) -> Self {
+    /// None: the system chooses.
+    pub(crate) fn new(options: &NetOptions) -> Self {
+        let addresses = options.addresses.iter().copied().map(WayOut::Address);
+        let proxies = options.proxies.iter().cloned().map(WayOut::Proxy);
         Self {
-            addresses: addresses.to_vec(),
+            ways: addresses.chain(proxies).collect(),
             resting: Mutex::default(),
         }
     }
 
-    /// Connects to a host's address from the address that is the host's.
-    pub(crate) async fn connect(&self, host: &str, to: SocketAddr) -> io::Result<TcpStream> {
-        let usable: Vec<IpAddr> = self
-            .addresses
-            .iter()
-            .copied()
-            .filter(|from| from.is_ipv4() == to.is_ipv4())
-            .collect();
-        if self.addresses.is_empty() {
-            return TcpStream::connect(to).await;
+    /// Connects to a host's address by the way that is the host's.
+    pub(crate) async fn connect(
+        &self,
+        host: &str,
+        to: SocketAddr,
+        limit: Duration,
+    ) -> Result<TcpStream, Unconnected> {
+        if self.ways.is_empty() {
+            let connected = TcpStream::connect(to).await;
+            return connected.map_err(Unconnected::Server);
         }
-        let mut failure = io::Error::other("net.addresses has none of that family");
-        for from in in_order(host, usable) {
-            if self.rests(from, Instant::now()) {
+        let usable = self.in_order(host, to);
+        if usable.is_empty() {
+            let why = "net.addresses has none of that family";
+            return Err(Unconnected::Server(io::Error::other(why)));
+        }
+        let mut failure = io::Error::other("all of them rest");
+        for at in usable {
+            if self.rests(at, Instant::now()) {
                 continue;
             }
-            match bound(from) {
-                // From here on it is the other side's matter.
-                Ok(socket) => return socket.connect(to).await,
-                Err(error) => {
-                    warn!(address = %from, %error, "an address of net.addresses can't be used; it rests");
-                    self.rest(from, Instant::now() + REST);
-                    failure = error;
-                }
-            }
+            // From an open way on it is the other side's matter.
+            let way = &self.ways[at];
+            let error = match way {
+                WayOut::Address(from) => match bound(*from) {
+                    Ok(socket) => {
+                        let connected = socket.connect(to).await;
+                        return connected.map_err(Unconnected::Server);
+                    }
+                    Err(error) => error,
+                },
+                WayOut::Proxy(proxy) => match proxy.connect(to, limit).await {
+                    Ok(stream) => return Ok(stream),
+                    Err(Blocked::Server(error)) => return Err(Unconnected::Server(error)),
+                    Err(Blocked::Hurried) => continue,
+                    Err(Blocked::Proxy(error)) => error,
+                },
+            };
+            warn!(%way, %error, "a way out can't be used; it rests");
+            self.rest(at, Instant::now() + REST);
+            failure = error;
         }
-        Err(failure)
+        Err(Unconnected::NoWay(failure))
     }
 
-    fn rests(&self, address: IpAddr, now: Instant) -> bool {
+    /// The places of the ways to an address, the host's own first.
+    fn in_order(&self, host: &str, to: SocketAddr) -> Vec<usize> {
+        let ways = self.ways.iter().enumerate();
+        let usable = ways.filter(|(_, way)| way.leads_to(to));
+        let mut bids: Vec<_> = usable
+            .map(|(at, way)| (bid(host, &way.identity()), at))
+            .collect();
+        bids.sort_unstable_by(|a, b| b.cmp(a));
+        bids.into_iter().map(|(_, at)| at).collect()
+    }
+
+    fn rests(&self, way: usize, now: Instant) -> bool {
         let resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        resting.get(&address).is_some_and(|until| *until > now)
+        resting.get(&way).is_some_and(|until| *until > now)
     }
 
-    fn rest(&self, address: IpAddr, until: Instant) {
+    fn rest(&self, way: usize, until: Instant) {
         let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
-        resting.insert(address, until);
+        resting.insert(way, until);
     }
 }
 
@@ -79,16 +153,11 @@ fn bound(from: IpAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// The host's own address first. When one is added or taken away, only its own
-/// hosts move: each address bids for each host, and the highest bid wins.
-fn in_order(host: &str, mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
-    addresses.sort_by_key(|address| std::cmp::Reverse(bid(host, *address)));
-    addresses
-}
-
-/// FNV-1a over both, stirred at the end: any number that always comes out the same.
-fn bid(host: &str, address: IpAddr) -> u64 {
-    let both = format!("{address} {host}");
+/// Each way bids for each host, and the highest bid wins: when one is added or
+/// taken away, only its own hosts move. FNV-1a over both, stirred at the end: any
+/// number that always comes out the same.
+fn bid(host: &str, way: &str) -> u64 {
+    let both = format!("{way} {host}");
     let hash = both.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -100,35 +169,31 @@ fn bid(host: &str, address: IpAddr) -> u64 {
 mod tests {
     use super::*;
 
-    fn addresses() -> Vec<IpAddr> {
-        (1..=4).map(|n| IpAddr::from([192, 0, 2, n])).collect()
+    /// Four ways, the first two to the same place as different users.
+    fn ways(number: usize) -> Sources {
+        let proxies = ["me@p.example", "you@p.example", "q.example", "r.example"];
+        let proxy = |name: &&str| Proxy::parse(&format!("socks5://{name}")).unwrap();
+        Sources::new(&NetOptions {
+            proxies: proxies[..number].iter().map(proxy).collect(),
+            ..NetOptions::default()
+        })
     }
 
     #[test]
     fn hosts_are_spread_and_stay() {
-        let mut hosts_of: HashMap<IpAddr, Vec<String>> = HashMap::new();
+        let to = SocketAddr::from(([192, 0, 2, 1], 80));
+        let (all, fewer) = (ways(4), ways(3));
+        let mut hosts = [0; 4];
         for n in 0..1000 {
             let host = format!("h{n}.example");
-            let first = in_order(&host, addresses())[0];
-            assert_eq!(in_order(&host, addresses())[0], first);
-            hosts_of.entry(first).or_default().push(host);
-        }
-        for (address, hosts) in &hosts_of {
-            assert!(
-                (150..350).contains(&hosts.len()),
-                "{address}: {}",
-                hosts.len()
-            );
-        }
-        // Without the last one, only its hosts move.
-        let fewer = addresses()[..3].to_vec();
-        for (address, hosts) in hosts_of
-            .iter()
-            .filter(|(address, _)| fewer.contains(*address))
-        {
-            for host in hosts {
-                assert_eq!(in_order(host, fewer.clone())[0], *address);
+            let first = all.in_order(&host, to)[0];
+            assert_eq!(all.in_order(&host, to)[0], first);
+            hosts[first] += 1;
+            // Without the last one, only its hosts move.
+            if first < 3 {
+                assert_eq!(fewer.in_order(&host, to)[0], first);
             }
         }
+        assert!(hosts.iter().all(|n| (150..350).contains(n)), "{hosts:?}");
     }
 }

@@ -66,7 +66,7 @@ async fn sixty_four_hostile_peers_stay_within_the_bound() {
     .unwrap();
     let client = Client::new(NetOptions {
         limits: Limits {
-            rate_window: Duration::from_secs(2),
+            rate_window: Duration::from_secs(5),
             page_bytes: 2 * 1024 * 1024,
             ..Limits::default()
         },

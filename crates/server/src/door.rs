@@ -44,6 +44,9 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
+/// A change is answered after so long, whether it could be noted or not.
+const AUDIT_PATIENCE: Duration = Duration::from_secs(5);
+
 /// The number of a request, as its answer and the log have it.
 #[derive(Debug, Clone)]
 struct RequestId(String);
@@ -156,28 +159,41 @@ pub(crate) async fn serve(
     request: Request,
 ) -> Response {
     let id = request_id(&request);
-    let path = request.uri().path().to_owned();
     let who = app.access.identify(request.headers(), peer.ip()).await;
     let shown = who.as_ref().ok().cloned().flatten();
     let answer = match who {
-        Ok(who) => pass(&app, route, peer.ip(), who, params, request).await,
         // A page of login must not fail for a token that is wrong elsewhere.
-        Err(_) if route.role.is_none() => pass(&app, route, peer.ip(), None, params, request).await,
-        Err(problem) => Err(problem),
+        Err(problem) if route.role.is_some() => {
+            if route.method != Verb::Get {
+                let path = request.uri().path();
+                audit(&app, route, None, path, problem.status, &id).await;
+            }
+            Err(problem)
+        }
+        who if route.method == Verb::Get => {
+            let who = who.unwrap_or_default();
+            pass(&app, route, peer.ip(), who, params, request).await
+        }
+        who => {
+            // Whoever hangs up takes nothing back, and is noted all the same.
+            let change = change(
+                app,
+                route,
+                peer.ip(),
+                who.unwrap_or_default(),
+                params,
+                request,
+            );
+            let changed = tokio::spawn(change).await;
+            changed.unwrap_or_else(|error| Err(Problem::internal(error)))
+        }
     };
-    let status = match &answer {
-        Ok(response) => response.status(),
-        Err(problem) => problem.status,
-    };
-    if route.method != Verb::Get {
-        audit(&app, route, shown.as_ref(), &path, status, &id).await;
-    }
     match answer {
         Ok(response) => response,
         Err(problem) => {
             let cause = problem.cause.as_deref().unwrap_or(&problem.detail);
-            if status.is_server_error() {
-                let status = status.as_u16();
+            if problem.status.is_server_error() {
+                let status = problem.status.as_u16();
                 warn!(%cause, route = route.path, status, request_id = id, "a request failed");
             }
             match route.surface {
@@ -186,6 +202,25 @@ pub(crate) async fn serve(
             }
         }
     }
+}
+
+/// One that changes something, and what is noted of it.
+async fn change(
+    app: Arc<App>,
+    route: &'static Route,
+    peer: IpAddr,
+    who: Option<Who>,
+    params: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+) -> Answer {
+    let (id, path) = (request_id(&request), request.uri().path().to_owned());
+    let answer = pass(&app, route, peer, who.clone(), params, request).await;
+    let status = match &answer {
+        Ok(response) => response.status(),
+        Err(problem) => problem.status,
+    };
+    audit(&app, route, who.as_ref(), &path, status, &id).await;
+    answer
 }
 
 /// Notes a change, or the attempt: of everybody in the log, and in the store of
@@ -215,8 +250,16 @@ async fn audit(
         status,
         request_id: id,
     };
-    if let Err(error) = app.store.add_audit(&audit).await {
-        warn!(%error, request_id = id, "a change is only in this log, not in the store");
+    let noted = match tokio::time::timeout(AUDIT_PATIENCE, app.store.add_audit(&audit)).await {
+        Ok(noted) => noted.map_err(|error| error.to_string()),
+        Err(_) => Err("the store does not answer".to_owned()),
+    };
+    if let Err(error) = noted {
+        warn!(
+            error,
+            request_id = id,
+            "a change is only in this log, not in the store"
+        );
     }
 }
 

@@ -10,6 +10,6 @@ CREATE TABLE audit (
     action     TEXT NOT NULL,              -- in words
     method     TEXT NOT NULL,
     path       TEXT NOT NULL,
-    status     INTEGER NOT NULL,           -- as it was answered; from 400 on nothing was changed
+    status     INTEGER NOT NULL,           -- as it was answered; from 400 on refused or failed
     request_id TEXT NOT NULL
 );

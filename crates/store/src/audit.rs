@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::ids::new_id;
+use crate::ids::{first_id, new_id};
 use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::tokens::Role;
@@ -26,7 +26,7 @@ pub struct Audited {
     pub action: String,
     pub method: String,
     pub path: String,
-    /// As it was answered; from 400 on nothing was changed.
+    /// As it was answered; from 400 on it was refused, or failed on the way.
     pub status: u16,
     pub request_id: String,
 }
@@ -71,8 +71,9 @@ impl Store {
     }
 
     pub(crate) async fn forget_audits(&self, now: Moment) -> Result<()> {
-        let since = Value::Int(now.0.saturating_sub(millis(KEPT)));
-        let sql = "DELETE FROM audit WHERE at < $1";
+        let since = Moment(now.0.saturating_sub(millis(KEPT)));
+        let since = Value::Int(first_id(since));
+        let sql = "DELETE FROM audit WHERE audit_id < $1";
         self.execute(Statement::passing(sql, [since]))
             .await
             .map(drop)

@@ -135,14 +135,19 @@ impl From<FrontierId> for String {
 /// then the primary key says so.
 pub(crate) fn new_id(now: crate::Moment) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
-    let since_2020 = now.0.saturating_sub(1_577_836_800_000).max(0);
-    let first = (since_2020 << 12 | i64::from(own_start() & 0xfff)) & ((1 << 53) - 1);
+    let first = first_id(now) | i64::from(own_start() & 0xfff);
     // More than a millisecond holds go into the next one.
     let next = |last: i64| first.max(last + 1);
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         Some(next(last))
     });
     next(last.unwrap_or_else(|last| last))
+}
+
+/// The smallest id of a moment.
+pub(crate) fn first_id(moment: crate::Moment) -> i64 {
+    let since_2020 = moment.0.saturating_sub(1_577_836_800_000).max(0);
+    (since_2020 << 12) & ((1 << 53) - 1)
 }
 
 /// Where the ids of this process begin within a millisecond.

@@ -166,14 +166,16 @@ impl PostgresEngine {
         Ok(self.clock.read(time, asked))
     }
 
-    /// Carries along what is held, unless another process has done so.
+    /// Carries along what is held, unless another process has done so or has
+    /// lived through the time that this one slept.
     async fn follow(&self, connection: &mut Connection<'_>, leap: &Leap) -> Result<()> {
         connection.begin(DURABLE).await?;
         let claimed = rows::run(connection, &[leap.claim()]).await?;
-        if claimed.iter().any(|answer| answer.changed > 0) {
-            // Hosts are locked in order elsewhere; here all at once.
+        let is_first = claimed.iter().any(|answer| answer.changed > 0);
+        if is_first && last_event(connection).await? <= Some(leap.from.0) {
+            // Rows are locked in order elsewhere; here all at once.
             connection
-                .batch("LOCK TABLE hosts IN SHARE ROW EXCLUSIVE MODE")
+                .batch("LOCK TABLE hosts, queue, feeds, deliveries IN EXCLUSIVE MODE")
                 .await?;
             rows::run(connection, &leap.carry("queue")).await?;
         }
@@ -185,14 +187,20 @@ impl PostgresEngine {
     /// The time of the last event: whatever the server's clock says, it is later.
     async fn look_back(&self) -> Result<()> {
         let mut connection = self.pool.get().await?;
-        let last = "SELECT max(at) FROM events WHERE event_id > (SELECT last_value - 1000 FROM events_event_id_seq)";
-        let rows = connection.query(last, &[]).await?;
-        let last: Option<i64> = rows.first().and_then(|row| row.get(0));
+        let last = last_event(&mut connection).await?;
         if let (Ok(_), Some(last)) = (self.look(&mut connection).await?, last) {
             self.clock.has_been(last);
         }
         Ok(())
     }
+}
+
+/// When the last thing happened, if anything did.
+async fn last_event(connection: &mut Connection<'_>) -> Result<Option<i64>> {
+    // The table has no index that knows its end.
+    let last = "SELECT max(at) FROM events WHERE event_id > (SELECT last_value - 1000 FROM events_event_id_seq)";
+    let rows = connection.query(last, &[]).await?;
+    Ok(rows.first().and_then(|row| row.get(0)))
 }
 
 /// Of what a crash of the server may forget: the end of a lease, for one, which
@@ -221,7 +229,12 @@ impl Engine for PostgresEngine {
         loop {
             match self.look(&mut connection).await? {
                 Ok(now) => return Ok(Moment(now)),
-                Err(leap) => self.follow(&mut connection, &leap).await?,
+                Err(leap) => match self.follow(&mut connection, &leap).await {
+                    Ok(()) => {}
+                    // It may only be read now; then time goes on as if nothing had happened.
+                    Err(error) if error.is_transient() => return Ok(leap.from),
+                    Err(error) => return Err(error),
+                },
             }
         }
     }

@@ -125,7 +125,8 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
                 "postgres://nobody@127.0.0.1:9/none",
             ],
         )
-        .file("tidings.toml", &sink)
+        .file("tidings.toml", &format!("net.proxy_file = 'ways'\n{sink}"))
+        .file("ways", "# none\nsocks5://me:canary@127.0.0.1:9\n")
         .env("HOOK_SECRET", "canary")
         .run();
     assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
@@ -133,6 +134,10 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
         ("data folder", "/proc/none can't be written"),
         ("store", "does not answer"),
         ("name servers", "net.dns names other servers"),
+        (
+            "proxy socks5://127.0.0.1:9",
+            "see its line in net.proxy_file",
+        ),
         ("server", "is taken by another program; set server.bind"),
     ] {
         let (is_ok, told) = probe(&ended, what);

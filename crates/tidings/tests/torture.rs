@@ -10,7 +10,24 @@ use tidings::{Ended, Run};
 
 #[test]
 fn bad_days_lose_and_double_nothing() {
-    let mut run = Run::new(&["torture", "--quick", "--json"]);
+    let lines = endured(&[]);
+    assert!(lines.len() > 40, "{}", lines.len());
+    let broken: Vec<_> = lines.iter().filter(|line| line["pass"] != true).collect();
+    // A day that only took too long, on a machine that may be busy, is tried once
+    // more, by itself. Whatever is lost, doubled or impolite is so for good.
+    let (late, wrong): (Vec<_>, Vec<_>) = broken.into_iter().partition(|line| line["late"] == true);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for line in late {
+        let named = ["scenario", "engine"].map(|of| line[of].as_str().unwrap());
+        let again = endured(&["--only", named[1], named[0]]);
+        assert_eq!(again.len(), 1, "{named:?}");
+        assert!(again[0]["pass"] == true, "{line:#?}, and again: {again:#?}");
+    }
+}
+
+/// The lines of the report on these days.
+fn endured(which: &[&str]) -> Vec<Value> {
+    let mut run = Run::new(&[&["torture", "--quick", "--json"], which].concat());
     // It starts shells, compilers, databases and network namespaces.
     for name in ["PATH", "TIDINGS_TEST_POSTGRES"] {
         if let Ok(value) = std::env::var(name) {
@@ -18,19 +35,17 @@ fn bad_days_lose_and_double_nothing() {
         }
     }
     let ended = run.run();
-    let report: Value = serde_json::from_str(&ended.stdout)
+    let mut report: Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", ended.stdout, ended.stderr));
-    let lines = report["lines"].as_array().unwrap();
-    assert!(lines.len() > 40, "{}", lines.len());
-    for line in lines {
+    assert_eq!(ended.code == 0, report["failed"] == 0, "{}", ended.stderr);
+    let lines = report["lines"].as_array_mut().map(std::mem::take).unwrap();
+    for line in &lines {
         eprintln!(
             "{:>6} s  {} ({}): {}",
             line["seconds"], line["scenario"], line["engine"], line["measured"]
         );
     }
-    let broken: Vec<_> = lines.iter().filter(|line| line["pass"] != true).collect();
-    assert!(broken.is_empty(), "{broken:#?}");
-    assert_eq!((ended.code, report["failed"].as_u64()), (0, Some(0)));
+    lines
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Hacker News: slices of a thousand, lists with ids, posts that are null.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tidings_adapters::{Text, Trouble};
 use tidings_sim::{ApiFault, FakeApi, Story};
@@ -42,8 +44,10 @@ async fn a_limit_in_the_middle_of_a_walk_loses_nothing() {
     let mut rig = rig().await;
     rig.fake.publish_many(2500, NOW - 80_000, 30);
     rig.fake.fail_next([ApiFault::None, ApiFault::Silence]);
+    rig.time_limit = Duration::from_secs(2);
     let items = rig.pull().await;
     assert_eq!(items.len(), 1000);
+    rig.time_limit = Duration::from_secs(10);
     rig.pull_all().await;
     rig.assert_complete();
 }

@@ -44,6 +44,7 @@ pub(crate) struct Rig {
     pub(crate) wants_text: bool,
     pub(crate) key: &'static str,
     pub(crate) retry_waits: Vec<Duration>,
+    pub(crate) time_limit: Duration,
     /// Ids that were delivered, in their order.
     pub(crate) delivered: Vec<String>,
     adapter: &'static dyn SourceAdapter,
@@ -72,6 +73,7 @@ impl Rig {
             wants_text: false,
             key: KEY,
             retry_waits: Vec::new(),
+            time_limit: Duration::from_secs(10),
             delivered: Vec::new(),
             asker: Direct {
                 client: client.unwrap(),
@@ -89,7 +91,7 @@ impl Rig {
             now: Timestamp::from_second(self.now).unwrap(),
             max_items: self.max_items,
             wants_text: self.wants_text,
-            time_limit: Duration::from_millis(500),
+            time_limit: self.time_limit,
             retry_waits: &self.retry_waits,
         };
         assert!(!format!("{context:?}").contains(KEY));
@@ -176,8 +178,13 @@ impl Rig {
             (ApiFault::Body(String::new()), Trouble::Malformed),
         ];
         for (fault, trouble) in rows {
+            let limit = self.time_limit;
+            if fault == ApiFault::Silence {
+                self.time_limit = Duration::from_millis(500);
+            }
             self.fake.fail_next([fault.clone()]);
             assert_eq!(self.trouble().await, trouble, "{fault:?}");
+            self.time_limit = limit;
         }
         // What passes is waited for, where there is time.
         self.retry_waits = vec![Duration::from_millis(5); 3];

@@ -8,6 +8,7 @@ mod egress;
 mod hostile;
 mod names;
 mod own_limits;
+mod proxies;
 mod redirects;
 mod robots_gate;
 mod robots_rules;

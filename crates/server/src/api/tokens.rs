@@ -59,18 +59,19 @@ pub(crate) async fn revoke(call: Call) -> Answer {
 
 /// The last admin can't lock everybody out.
 pub(crate) async fn revoked(app: &App, id: i64) -> Result<(), Problem> {
-    let tokens = app.store.tokens().await?;
+    let (tokens, now) = (app.store.tokens().await?, app.store.now().await?);
+    let admins = tokens
+        .iter()
+        .filter(|token| token.role == Role::Admin && token.is_valid(now));
     // One that ends by itself would lock everybody out a little later.
-    let stays_admin = |token: &&tidings_store::Token| {
-        token.role == Role::Admin && token.revoked_at.is_none() && token.expires_at.is_none()
-    };
-    let mut admins = tokens.iter().filter(stays_admin);
-    if let (Some(last), None) = (admins.next(), admins.next())
+    let (lasting, ending): (Vec<_>, Vec<_>) = admins.partition(|token| token.expires_at.is_none());
+    let keepers = if lasting.is_empty() { ending } else { lasting };
+    if let [last] = keepers.as_slice()
         && last.token_id == id
     {
         return Err(Problem::new(
             StatusCode::CONFLICT,
-            "this is the last admin token that does not expire; make another one first",
+            "this is the last admin token, or the last that does not expire; make another one first",
         ));
     }
     app.store.revoke_token(id).await?;

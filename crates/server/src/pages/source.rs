@@ -94,6 +94,11 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             @for word in words { option value=(word) selected[text(name) == *word] { (word) } }
         } } }
     };
+    let defaults = SourceSettings::default();
+    let patterns = match values.get("article_url_patterns") {
+        Some(Json::Array(patterns)) => lines(patterns),
+        _ => String::new(),
+    };
     html! {
         form.card method="post" action=(action) {
             (token(call))
@@ -110,6 +115,16 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
                 (choice("license", "Licence", &["rss", "public-domain", "restricted", "api"]))
                 (field("tags", "Tags, behind commas", "news, local"))
             }
+            details open[matches!(text("ingestion_mode").as_str(), "spider" | "both")] {
+                summary { "Reading its pages (spider), where a feed is missing or not enough" }
+                div.fields {
+                    (field("max_depth", "Clicks from the home page, 0 to 10", &defaults.max_depth.to_string()))
+                    (field("pages_per_day", "Visits a day to pages that list articles", &defaults.pages_per_day.to_string()))
+                    (field("external_per_day", "Articles of other sites a day, at most", &defaults.external_per_day.to_string()))
+                }
+                p { label { "What addresses of articles look like, where it is not seen by itself: regular expressions, one a line"
+                    textarea name="article_url_patterns" rows="2" placeholder="/20[0-9]{2}/[0-9]{2}/" { (patterns) } } }
+            }
             details open[values.get("selectors").is_some_and(|all| all["article"].is_object())] {
                 summary { "Selectors (CSS), where the article is not found by itself" }
                 (selectors::fields(values.get("selectors").unwrap_or(&Json::Null)))
@@ -117,6 +132,11 @@ fn form(call: &Call, action: &str, values: &Map<String, Json>, label: &str) -> M
             p { button.main { (label) } }
         }
     }
+}
+
+fn lines(texts: &[Json]) -> String {
+    let texts: Vec<_> = texts.iter().filter_map(Json::as_str).collect();
+    texts.join("\n")
 }
 
 /// What a form says, as the API would be told. `kept` are settings that the form
@@ -134,9 +154,17 @@ fn described(call: &Call, mut kept: Map<String, Json>) -> Result<Fields, Problem
                 .filter(|tag| !tag.is_empty())
                 .map(Json::from)
                 .collect(),
-            "feed_poll_interval_minutes" | "priority" => {
-                value.parse::<i64>().map_or(Json::from(value), Json::from)
-            }
+            "article_url_patterns" => value
+                .lines()
+                .map(str::trim)
+                .filter(|pattern| !pattern.is_empty())
+                .map(Json::from)
+                .collect(),
+            "feed_poll_interval_minutes"
+            | "priority"
+            | "max_depth"
+            | "pages_per_day"
+            | "external_per_day" => value.parse::<i64>().map_or(Json::from(value), Json::from),
             "rate_limit" => value.parse::<f64>().map_or(Json::from(value), Json::from),
             _ => Json::from(value),
         };

@@ -229,6 +229,10 @@ async fn forms_do_what_they_say() {
         ("tags", "x, y"),
         ("selector_title", "h1.t"),
         ("poll_policy", ""),
+        ("ingestion_mode", "both"),
+        ("max_depth", "3"),
+        ("external_per_day", ""),
+        ("article_url_patterns", "/story/[0-9]+\r\n\r\n/20[0-9]{2}/"),
     ];
     let made = send("/sources", &fields).await;
     assert_eq!(made.status, 303, "{}", made.text);
@@ -248,6 +252,8 @@ async fn forms_do_what_they_say() {
         "value=\"https://paper.example/feed\"",
         "value=\"h1.t\"",
         "value=\"x, y\"",
+        "name=\"max_depth\" value=\"3\"",
+        ">/story/[0-9]+\n/20[0-9]{2}/</textarea>",
     ] {
         assert!(page.text.contains(part), "{part}");
     }

@@ -101,6 +101,21 @@ async fn a_document_that_commits_late_is_streamed_all_the_same() {
     }
 }
 
+/// Until there are so many streams, as the metrics have it.
+async fn until_streams(served: &Served, number: &str) {
+    let begun = std::time::Instant::now();
+    loop {
+        let metrics = served.get("/metrics").await.text;
+        let mut lines = metrics.lines();
+        let found = lines.find_map(|line| line.strip_prefix("tidings_streams "));
+        if found == Some(number) {
+            return;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{found:?}, not {number}");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test]
 async fn events_begin_now_or_after_a_number() {
     let served = Served::start().await;
@@ -111,12 +126,13 @@ async fn events_begin_now_or_after_a_number() {
         .read_until(|text| is_whole(text, 1))
         .await;
     assert!(!ids(&old.text).is_empty());
+    until_streams(&served, "0").await;
     let new = served
         .ask("GET", "/api/v1/events")
         .token(VIEWER)
         .read_until(|text| is_whole(text, 1));
     let making = async {
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        until_streams(&served, "1").await;
         served.fetched("https://b.example/2", "Second").await;
     };
     let (new, ()) = tokio::join!(new, making);
@@ -141,23 +157,11 @@ async fn a_stream_ends_with_its_token_and_is_counted_while_it_lives() {
         .find(|token| token.name == "test viewer")
         .unwrap();
     let stream = tokio::spawn(served.ask("GET", "/api/v1/events").token(VIEWER).send());
-    let streams = async || {
-        let metrics = served.get("/metrics").await.text;
-        metrics
-            .lines()
-            .find_map(|line| line.strip_prefix("tidings_streams "))
-            .unwrap()
-            .to_owned()
-    };
-    while streams().await != "1" {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until_streams(&served, "1").await;
     let path = format!("/api/v1/tokens/{}", viewer.token_id);
     served.ask("DELETE", &path).token(ADMIN).send().await.good();
     assert_eq!(stream.await.unwrap().status, 200);
-    while streams().await != "0" {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until_streams(&served, "0").await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tidings_net::{Client, Egress, NetOptions, Purpose, Redirects, Request};
+use tidings_net::{Client, Egress, NetOptions, Proxy, Purpose, Redirects, Request};
 use tidings_store::{SCHEMA_VERSION, Store};
 use tidings_url::FetchUrl;
 
@@ -106,6 +106,9 @@ async fn probes(args: &CheckArgs, config: &Config, settings: &Settings) -> Vec<P
         Err(failure) => probes.push(Probe::failed("files", &failure)),
         Ok(net) => {
             probes.extend(files(config));
+            for proxy in &net.proxies {
+                probes.push(way_out(proxy).await);
+            }
             probes.push(names(&args.name, net).await);
         }
     }
@@ -199,6 +202,12 @@ fn files(config: &Config) -> Option<Probe> {
         .map(|path| path.display().to_string())
         .collect();
     (!named.is_empty()).then(|| Probe::of("files", Ok(format!("{} read", named.join(" and ")))))
+}
+
+async fn way_out(proxy: &Proxy) -> Probe {
+    let tried = proxy.probe().await.map(|()| "it lets us in".to_owned());
+    let wrong = |error: io::Error| format!("{error}; see its line in net.proxy_file");
+    Probe::of(format!("proxy {proxy}"), tried.map_err(wrong))
 }
 
 async fn names(name: &str, net: NetOptions) -> Probe {

@@ -120,6 +120,8 @@ struct Measured {
     holds: bool,
     /// This machine has not what it needs; nothing was tried.
     is_left_out: bool,
+    /// Nothing is wrong but the time that it took: a busy machine may do that.
+    is_late: bool,
     text: String,
 }
 
@@ -128,6 +130,7 @@ impl Measured {
         Self {
             holds,
             is_left_out: false,
+            is_late: false,
             text: text.into(),
         }
     }
@@ -139,10 +142,20 @@ impl Measured {
         }
     }
 
+    /// It must not have taken longer than it may.
+    fn in_time(self, is_in_time: bool) -> Self {
+        Self {
+            holds: self.holds && is_in_time,
+            is_late: self.is_late || (self.holds && !is_in_time),
+            ..self
+        }
+    }
+
     /// Also this must hold.
     fn and(self, holds: bool, text: impl fmt::Display) -> Self {
         Self {
             holds: self.holds && holds,
+            is_late: self.is_late && holds,
             is_left_out: self.is_left_out,
             text: match self.text.is_empty() {
                 true => text.to_string(),
@@ -370,6 +383,8 @@ struct Line {
     measured: String,
     pass: bool,
     left_out: bool,
+    /// It took too long, or did not come to its end, and nothing else is wrong.
+    late: bool,
     seconds: f64,
 }
 
@@ -501,8 +516,8 @@ async fn endure(scenario: &'static Scenario, setting: Setting) -> Line {
     let running = tokio::time::timeout(patience, (scenario.run)(setting)).await;
     let measured = match running {
         Ok(Ok(measured)) => measured,
-        Ok(Err(error)) => Measured::new(false, format!("broke off: {error:#}")),
-        Err(_) => Measured::new(false, "did not end"),
+        Ok(Err(error)) => Measured::new(true, format!("broke off: {error:#}")).in_time(false),
+        Err(_) => Measured::new(true, "did not end").in_time(false),
     };
     Line {
         scenario: scenario.name,
@@ -511,6 +526,7 @@ async fn endure(scenario: &'static Scenario, setting: Setting) -> Line {
         measured: measured.text,
         pass: measured.holds,
         left_out: measured.is_left_out,
+        late: measured.is_late,
         seconds: (started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
     }
 }

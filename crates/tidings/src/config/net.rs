@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tidings_net::{Credentials, Egress, Limits, NetOptions, read_authorities};
+use tidings_net::{Credentials, Egress, Limits, NetOptions, Proxy, read_authorities};
 
 use super::Settings;
 use super::table::{items, port_range};
@@ -16,6 +16,7 @@ pub(crate) struct NetConfig {
     options: NetOptions,
     ca_file: Option<PathBuf>,
     auth_file: Option<PathBuf>,
+    proxy_file: Option<PathBuf>,
     sink_egress: Egress,
 }
 
@@ -55,6 +56,7 @@ impl NetConfig {
             options,
             ca_file: file("net.ca_file"),
             auth_file: file("net.auth_file"),
+            proxy_file: file("net.proxy_file"),
             sink_egress: egress(settings, "sink"),
         }
     }
@@ -71,7 +73,7 @@ impl NetConfig {
 
     /// The files that are named, which `options` reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        [&self.ca_file, &self.auth_file]
+        [&self.ca_file, &self.auth_file, &self.proxy_file]
             .into_iter()
             .flatten()
             .map(PathBuf::as_path)
@@ -83,8 +85,9 @@ impl NetConfig {
         Ok(NetOptions {
             egress: self.sink_egress.clone(),
             credentials: Vec::new(),
-            // They may be where only some of our addresses lead.
+            // They may be where only some of our ways lead.
             addresses: Vec::new(),
+            proxies: Vec::new(),
             ..options
         })
     }
@@ -98,7 +101,10 @@ impl NetConfig {
             options.authorities = read.with_context(place).map_err(Failure::Unusable)?;
         }
         if let Some(path) = &self.auth_file {
-            options.credentials = read_credentials(path).map_err(Failure::Unusable)?;
+            options.credentials = read_lines("net.auth_file", path, credentials)?;
+        }
+        if let Some(path) = &self.proxy_file {
+            options.proxies = read_lines("net.proxy_file", path, Proxy::parse)?;
         }
         Ok(options)
     }
@@ -116,29 +122,33 @@ fn egress(settings: &Settings, name: &str) -> Egress {
     }
 }
 
-fn read_credentials(path: &Path) -> anyhow::Result<Vec<Credentials>> {
+type Read<T> = fn(&str) -> Result<T, String>;
+
+fn read_lines<T>(key: &str, path: &Path, read: Read<T>) -> Result<Vec<T>, Failure> {
+    let place = format!("{key} {}", path.display());
     let text = std::fs::read_to_string(path)
-        .with_context(|| format!("net.auth_file {} can't be read", path.display()))?;
-    parse_credentials(&text).with_context(|| format!("net.auth_file {}", path.display()))
+        .with_context(|| format!("{place} can't be read"))
+        .map_err(Failure::Unusable)?;
+    let parsed = parse_lines(&text, read).with_context(|| place);
+    parsed.map_err(Failure::Unusable)
 }
 
-/// Lines of `domain user:password`; `#` starts a comment.
-fn parse_credentials(text: &str) -> anyhow::Result<Vec<Credentials>> {
-    let mut found = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        // The line itself is never shown: it holds a password.
-        let known = line
-            .split_once(char::is_whitespace)
-            .and_then(|(domain, pair)| Some((domain, pair.trim().split_once(':')?)))
-            .and_then(|(domain, (user, password))| Credentials::new(domain, user, password));
-        let wrong = || anyhow!("line {}: `domain user:password` is expected", number + 1);
-        found.push(known.ok_or_else(wrong)?);
-    }
-    Ok(found)
+/// One of them on each line; `#` starts a comment. A line that is wrong is never
+/// shown: it holds a password.
+fn parse_lines<T>(text: &str, read: Read<T>) -> anyhow::Result<Vec<T>> {
+    let lines = text.lines().map(str::trim).enumerate();
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(at, line)| read(line).map_err(|why| anyhow!("line {}: {why}", at + 1)))
+        .collect()
+}
+
+fn credentials(line: &str) -> Result<Credentials, String> {
+    let known = line
+        .split_once(char::is_whitespace)
+        .and_then(|(domain, pair)| Some((domain, pair.trim().split_once(':')?)))
+        .and_then(|(domain, (user, password))| Credentials::new(domain, user, password));
+    known.ok_or_else(|| "`domain user:password` is expected".to_owned())
 }
 
 #[cfg(test)]
@@ -147,17 +157,20 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_named_without_its_password() {
-        assert_eq!(
-            parse_credentials("# sites\n\na.example me:pw: x\n")
-                .unwrap()
-                .len(),
-            1
-        );
-        let error = parse_credentials("a.example me:pw\nb.example canary\n").unwrap_err();
-        let text = format!("{error:#}");
-        assert!(
-            text.contains("line 2") && !text.contains("canary"),
-            "{text}"
-        );
+        let good = parse_lines("# sites\n\na.example me:pw: x\n", credentials);
+        assert_eq!(good.unwrap().len(), 1);
+        let good = parse_lines("# ways\n\nsocks5://me:pw@a.example\n", Proxy::parse);
+        assert_eq!(good.unwrap().len(), 1);
+        let wrong = [
+            parse_lines("a.example me:pw\nb.example canary\n", credentials).map(drop),
+            parse_lines("\nsocks4://me:canary@b.example\n", Proxy::parse).map(drop),
+        ];
+        for error in wrong {
+            let text = format!("{:#}", error.unwrap_err());
+            assert!(
+                text.contains("line 2") && !text.contains("canary"),
+                "{text}"
+            );
+        }
     }
 }

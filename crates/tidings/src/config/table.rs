@@ -163,6 +163,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "addresses of this machine to ask from, a host always from the same one; empty: the system chooses",
     },
     Setting {
+        key: "net.proxy_file",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "file with a line for each proxy to ask through (socks5://user:password@host:port, or http://…); a host always by the same one",
+    },
+    Setting {
         key: "net.ca_file",
         other_names: &[],
         default: "",

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use tidings_sim::postgres_program;
 
 use super::books::Books;
-use super::ground::{Ground, INDEX, web};
+use super::ground::{Ground, INDEX, aside, web};
 use super::{Engine, Measured, Setting, can};
 
 const ALL: &str = "poll,fetch,deliver";
@@ -23,12 +23,12 @@ pub(super) async fn restored(setting: Setting) -> anyhow::Result<Measured> {
     let copy = ground.folder().join("copy");
     let process = ground.start(ALL, &[])?;
     ground.requests(80, setting.soon()).await?;
-    back_up(&ground, setting.engine, &copy)?;
+    back_up(&ground, setting.engine, &copy).await?;
     ground.finish(setting.late()).await?;
     drop(process);
     let before = ground.index.documents(INDEX);
     ground.forget_store().await?;
-    put_back(&ground, setting.engine, &copy)?;
+    put_back(&ground, setting.engine, &copy).await?;
     ground.reopen().await?;
     let kept = ground
         .store
@@ -52,10 +52,10 @@ pub(super) async fn restored(setting: Setting) -> anyhow::Result<Measured> {
     ))
 }
 
-fn done(command: &mut Command) -> anyhow::Result<()> {
+async fn done(mut command: Command) -> anyhow::Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
+    let output = aside(move || Ok(command.output()))
+        .await?
         .with_context(|| format!("{name} is needed"))?;
     let why = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{name}: {}", why.trim());
@@ -70,23 +70,27 @@ fn program(name: &str) -> PathBuf {
     postgres_program(name).unwrap_or_else(|| name.into())
 }
 
-fn back_up(ground: &Ground, engine: Engine, copy: &Path) -> anyhow::Result<()> {
-    match engine {
-        Engine::Sqlite => done(
-            Command::new("sqlite3")
-                .arg(database_file(ground))
-                .arg(format!("VACUUM INTO '{}'", copy.display())),
-        ),
-        Engine::Postgres => done(
-            Command::new(program("pg_dump"))
+async fn back_up(ground: &Ground, engine: Engine, copy: &Path) -> anyhow::Result<()> {
+    let command = match engine {
+        Engine::Sqlite => {
+            let mut command = Command::new("sqlite3");
+            let into = format!("VACUUM INTO '{}'", copy.display());
+            command.arg(database_file(ground)).arg(into);
+            command
+        }
+        Engine::Postgres => {
+            let mut command = Command::new(program("pg_dump"));
+            command
                 .arg("--format=custom")
                 .arg(format!("--file={}", copy.display()))
-                .arg(&ground.address),
-        ),
-    }
+                .arg(&ground.address);
+            command
+        }
+    };
+    done(command).await
 }
 
-fn put_back(ground: &Ground, engine: Engine, copy: &Path) -> anyhow::Result<()> {
+async fn put_back(ground: &Ground, engine: Engine, copy: &Path) -> anyhow::Result<()> {
     match engine {
         Engine::Sqlite => {
             let file = database_file(ground);
@@ -98,11 +102,13 @@ fn put_back(ground: &Ground, engine: Engine, copy: &Path) -> anyhow::Result<()> 
                 .map(drop)
                 .context("the copy can't be put back")
         }
-        Engine::Postgres => done(
-            Command::new(program("pg_restore"))
+        Engine::Postgres => {
+            let mut command = Command::new(program("pg_restore"));
+            command
                 .args(["--clean", "--if-exists"])
                 .arg(format!("--dbname={}", ground.address))
-                .arg(copy),
-        ),
+                .arg(copy);
+            done(command).await
+        }
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn killed_after_claim(setting: Setting) -> anyhow::Result<Measu
     let books = Books::of(&ground);
     let limit = setting.lease() + Duration::from_secs(5);
     let text = format!("back after {:.1} s; {books}", back.as_secs_f64());
-    Ok(Measured::new(books.are_right() && back <= limit, text))
+    Ok(Measured::new(books.are_right(), text).in_time(back <= limit))
 }
 
 /// As soon as some pages were served, whoever asked for them dies.
@@ -142,12 +142,13 @@ pub(super) async fn asked_to_end(setting: Setting) -> anyhow::Result<Measured> {
     let (code, taken) = end(setting, process).await?;
     let left = ground.count(Status::Fetching).await?;
     let mut measured = Measured::new(
-        code == 0 && left == 0 && taken <= Duration::from_secs(30),
+        code == 0 && left == 0,
         format!(
             "ended with {code} after {:.1} s, {left} leases left",
             taken.as_secs_f64()
         ),
-    );
+    )
+    .in_time(taken <= Duration::from_secs(30));
     let last = ground.start(ALL, &[])?;
     ground.finish(setting.late()).await?;
     drop(last);

@@ -128,12 +128,13 @@ pub(super) async fn one_huge_host(setting: Setting) -> anyhow::Result<Measured> 
     let at = |share: usize| waits[(waits.len() * share / 100).min(waits.len() - 1)];
     let (middle, slow) = (at(50), at(99));
     Ok(Measured::new(
-        slow <= delay * 2,
+        true,
         format!(
             "{hosts} hosts beside one with {huge} URLs, delay {:.1} s: the others waited {:.2} s (median), {:.2} s (99 of 100)",
             delay.as_secs_f64(),
             middle.as_secs_f64(),
             slow.as_secs_f64()
         ),
-    ))
+    )
+    .in_time(slow <= delay * 2))
 }
