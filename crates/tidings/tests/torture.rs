@@ -5,11 +5,15 @@
 
 mod tidings;
 
+use std::sync::{LazyLock, Mutex};
+use std::thread::JoinHandle;
+
 use serde_json::Value;
 use tidings::{Ended, Run};
 
 #[test]
 fn bad_days_lose_and_double_nothing() {
+    LazyLock::force(&DEMOS);
     let lines = endured(&[]);
     assert!(lines.len() > 40, "{}", lines.len());
     let broken: Vec<_> = lines.iter().filter(|line| line["pass"] != true).collect();
@@ -48,22 +52,64 @@ fn endured(which: &[&str]) -> Vec<Value> {
     lines
 }
 
-#[test]
-fn the_demo_adds_up() {
-    let run = tidings::tidings(&[
-        "run",
-        "--demo",
-        "--until-done",
-        "--json",
-        "--set",
-        "server.bind=127.0.0.1:0",
+/// All begin with the first test that wants one: each of them mostly waits, and
+/// there are fewer threads for tests than there are tests here.
+static DEMOS: LazyLock<Demos> = LazyLock::new(|| Demos {
+    plain: Demo::start(&["--sites", "6", "--articles", "5"]),
+    // Articles that have moved are given up.
+    losing: Demo::start(&[
         "--sites",
         "6",
         "--articles",
-        "5",
+        "12",
         "--set",
-        "fetch.host_delay_ms=20",
-    ]);
+        "net.redirects=0",
+    ]),
+    // Servers that are busy, that break off, and that close without a word.
+    faulty: Demo::start(&[
+        "--sites",
+        "4",
+        "--articles",
+        "5",
+        "--faults",
+        "--seed",
+        "42",
+    ]),
+});
+
+struct Demos {
+    plain: Demo,
+    losing: Demo,
+    faulty: Demo,
+}
+
+struct Demo(Mutex<Option<JoinHandle<Ended>>>);
+
+impl Demo {
+    fn start(args: &'static [&'static str]) -> Self {
+        let run = || {
+            let always = ["run", "--demo", "--until-done", "--json"];
+            let set = [
+                "--set",
+                "server.bind=127.0.0.1:0",
+                "--set",
+                "fetch.host_delay_ms=20",
+            ];
+            tidings::tidings(&[&always[..], &set, args].concat())
+        };
+        Self(Mutex::new(Some(std::thread::spawn(run))))
+    }
+
+    /// How it ended; each is for one test.
+    fn ended(&self) -> Ended {
+        let running = self.0.lock().unwrap().take().unwrap();
+        running.join().unwrap()
+    }
+}
+
+#[test]
+fn the_demo_adds_up() {
+    let run = DEMOS.plain.ended();
     assert_eq!(run.code, 0, "{}", run.stderr);
     let sum = &ledgers(&run)[0];
     assert!(sum["published"].as_u64().unwrap() > 10, "{sum}");
@@ -93,23 +139,7 @@ fn adds_up(sum: &Value) {
 
 #[test]
 fn a_demo_that_loses_something_says_so_and_fails() {
-    // Articles that have moved are given up.
-    let run = tidings::tidings(&[
-        "run",
-        "--demo",
-        "--until-done",
-        "--json",
-        "--set",
-        "server.bind=127.0.0.1:0",
-        "--set",
-        "net.redirects=0",
-        "--sites",
-        "6",
-        "--articles",
-        "12",
-        "--set",
-        "fetch.host_delay_ms=20",
-    ]);
+    let run = DEMOS.losing.ended();
     let sum = &ledgers(&run)[0];
     assert_eq!(run.code, 1, "{sum}");
     let count = |of: &str| sum[of].as_u64().unwrap();
@@ -128,24 +158,7 @@ fn a_demo_that_loses_something_says_so_and_fails() {
 
 #[test]
 fn the_demo_adds_up_in_spite_of_faults_and_shows_it_meanwhile() {
-    let run = tidings::tidings(&[
-        "run",
-        "--demo",
-        "--faults",
-        "--until-done",
-        "--json",
-        "--set",
-        "server.bind=127.0.0.1:0",
-        "--sites",
-        "4",
-        "--articles",
-        "5",
-        // Servers that are busy, that break off, and that close without a word.
-        "--seed",
-        "42",
-        "--set",
-        "fetch.host_delay_ms=20",
-    ]);
+    let run = DEMOS.faulty.ended();
     assert_eq!(run.code, 0, "{}", run.stderr);
     let told = ledgers(&run);
     assert!(told[0]["faults"].as_u64().unwrap() > 0, "{}", told[0]);
