@@ -93,7 +93,7 @@ impl Sources {
             let why = "net.addresses has none of that family";
             return Err(Unconnected::Server(io::Error::other(why)));
         }
-        let mut failure = io::Error::other("all of them rest");
+        let mut failure = io::Error::other("they rest, or did not answer in time");
         for at in usable {
             if self.rests(at, Instant::now()) {
                 continue;

@@ -237,7 +237,7 @@ async fn audit(
     let name = printable(who.map_or("", |who| who.name.as_str()));
     let method = route.method.as_str();
     let outcome = if status < 400 { "changed" } else { "refused" };
-    info!(target: "audit", who = name, method, path, status, request_id = id, outcome);
+    info!(target: "audit", who = name, method, path, status, request_id = id, "{outcome}");
     let Some(who) = who.filter(|_| route.path != "/api/v1/frontier/submit") else {
         return;
     };

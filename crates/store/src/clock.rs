@@ -1,6 +1,6 @@
 //! The time of a store: that of the machine that keeps it, but it never goes
 //! back, and a leap ahead counts only when what is held has been carried along.
-//! Readings and the moments of asking come in; it asks no clock itself.
+//! What the machine's clock says comes in; how long that took to come is measured.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
