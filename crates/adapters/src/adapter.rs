@@ -55,15 +55,15 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
 
 /// How an adapter reaches its service: politely, past the guard of the one door.
 #[async_trait]
-pub trait Asker: fmt::Debug + Send + Sync {
+pub trait AdapterHttp: fmt::Debug + Send + Sync {
     /// Asks once. Two requests to this service are at least `gap` apart, whoever
     /// makes them.
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, NoAnswer>;
+    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable>;
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub enum NoAnswer {
+pub enum HttpUnavailable {
     Failed(Failure),
     /// The service has other requests of ours; come again after this.
     Busy(Duration),
@@ -72,7 +72,7 @@ pub enum NoAnswer {
 /// What a pull may use.
 #[derive(Debug, Clone, Copy)]
 pub struct PullContext<'a> {
-    pub asker: &'a dyn Asker,
+    pub asker: &'a dyn AdapterHttp,
     /// Keys by name, from the environment or a file.
     pub secrets: &'a (dyn Secrets + 'a),
     pub now: Timestamp,
@@ -157,13 +157,13 @@ pub enum Text {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct AdapterError {
-    pub trouble: Trouble,
+    pub trouble: AdapterErrorKind,
     pub message: String,
 }
 
 /// What kind of trouble it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trouble {
+pub enum AdapterErrorKind {
     /// The key is missing, wrong or used up.
     Auth,
     /// Too many requests; the service may have said for how long.
@@ -178,7 +178,7 @@ pub enum Trouble {
     Config,
 }
 
-impl Trouble {
+impl AdapterErrorKind {
     /// The word of the fetch log.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -193,7 +193,7 @@ impl Trouble {
 }
 
 impl AdapterError {
-    pub(crate) fn new(trouble: Trouble, message: impl Into<String>) -> Self {
+    pub(crate) fn new(trouble: AdapterErrorKind, message: impl Into<String>) -> Self {
         Self {
             trouble,
             message: message.into(),

@@ -10,7 +10,9 @@ use serde_json::Value as Json;
 use tidings_document::License;
 use tidings_feed::{Hints, Item};
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text, Trouble};
+use crate::adapter::{
+    AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
+};
 use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
 use crate::schema;
@@ -137,7 +139,7 @@ async fn ask(
     {
         let said = only.summary.as_ref().map(|summary| summary.text());
         let mut error = session.refusal(&response, said.as_deref());
-        error.trouble = Trouble::Config;
+        error.trouble = AdapterErrorKind::Config;
         return Err(error);
     }
     if !response.is_success() {
@@ -147,7 +149,7 @@ async fn ask(
         Ok(feed) => Ok(feed.items),
         Err(error) => {
             let message = session.readable(&format!("the answer is no feed: {error}"));
-            Err(AdapterError::new(Trouble::Malformed, message))
+            Err(AdapterError::new(AdapterErrorKind::Malformed, message))
         }
     }
 }

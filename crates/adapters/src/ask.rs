@@ -10,7 +10,7 @@ use tidings_net::{Purpose, Request, Response, retry_after};
 use tidings_url::FetchUrl;
 use url::Url;
 
-use crate::adapter::{AdapterError, NoAnswer, PullContext, Trouble};
+use crate::adapter::{AdapterError, AdapterErrorKind, HttpUnavailable, PullContext};
 use crate::secret::Secret;
 
 /// How much of an answer is worth repeating.
@@ -60,7 +60,7 @@ impl<'a> Session<'a> {
         let value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose()));
         let mut value = value.map_err(|_| {
             AdapterError::new(
-                Trouble::Auth,
+                AdapterErrorKind::Auth,
                 "the key has characters that no header can carry",
             )
         })?;
@@ -93,16 +93,16 @@ impl<'a> Session<'a> {
             let wait = waits.next().copied();
             let response = match answer {
                 Ok(response) => response,
-                Err(NoAnswer::Busy(after)) => {
+                Err(HttpUnavailable::Busy(after)) => {
                     self.requests -= 1;
                     return Err(AdapterError::new(
-                        Trouble::Busy { after },
+                        AdapterErrorKind::Busy { after },
                         "the service has other requests of ours",
                     ));
                 }
-                Err(NoAnswer::Failed(failure)) => {
+                Err(HttpUnavailable::Failed(failure)) => {
                     let message = self.readable(&failure.to_string());
-                    return Err(AdapterError::new(Trouble::Network, message));
+                    return Err(AdapterError::new(AdapterErrorKind::Network, message));
                 }
             };
             self.bytes += response.wire_bytes;
@@ -125,7 +125,7 @@ impl<'a> Session<'a> {
                 true => format!("the answer is not as documented: {error}"),
                 false => format!("the answer is not JSON: {}", self.excerpt(response)),
             };
-            AdapterError::new(Trouble::Malformed, self.readable(&message))
+            AdapterError::new(AdapterErrorKind::Malformed, self.readable(&message))
         })
     }
 
@@ -138,13 +138,13 @@ impl<'a> Session<'a> {
             said => format!("status {status}: {said}"),
         };
         let trouble = match status {
-            401 | 403 => Trouble::Auth,
-            429 => Trouble::RateLimited {
+            401 | 403 => AdapterErrorKind::Auth,
+            429 => AdapterErrorKind::RateLimited {
                 after: self.retry_after(response),
             },
-            500.. => Trouble::Network,
-            400..=499 => Trouble::Config,
-            _ => Trouble::Malformed,
+            500.. => AdapterErrorKind::Network,
+            400..=499 => AdapterErrorKind::Config,
+            _ => AdapterErrorKind::Malformed,
         };
         AdapterError::new(trouble, message)
     }
@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
 
 pub(crate) fn fetchable(url: &Url) -> Result<FetchUrl, AdapterError> {
     FetchUrl::parse(url.as_str())
-        .map_err(|error| AdapterError::new(Trouble::Config, error.to_string()))
+        .map_err(|error| AdapterError::new(AdapterErrorKind::Config, error.to_string()))
 }
 
 fn is_json(body: &[u8]) -> bool {
@@ -191,7 +191,9 @@ pub(crate) fn address(
     query: &[(&str, &str)],
 ) -> Result<Url, AdapterError> {
     let base = config["base_url"].as_str().unwrap_or(service);
-    let wrong = |why: String| AdapterError::new(Trouble::Config, format!("config.base_url: {why}"));
+    let wrong = |why: String| {
+        AdapterError::new(AdapterErrorKind::Config, format!("config.base_url: {why}"))
+    };
     let text = format!("{}{path}", base.trim_end_matches('/'));
     let mut url = Url::parse(&text).map_err(|error| wrong(error.to_string()))?;
     if !query.is_empty() {

@@ -12,7 +12,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tidings_document::License;
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Trouble};
+use crate::adapter::{
+    AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
+};
 use crate::ask::{Session, address, days, number, overlap};
 use crate::gdelt_files;
 use crate::schema::{self, ConfigError};
@@ -208,7 +210,7 @@ async fn ask(
         return Ok(answer.articles);
     }
     let trouble = match text.to_lowercase().contains("limit requests") {
-        true => Trouble::RateLimited { after: Some(GAP) },
+        true => AdapterErrorKind::RateLimited { after: Some(GAP) },
         false => error.trouble,
     };
     Err(AdapterError { trouble, ..error })

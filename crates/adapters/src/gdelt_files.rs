@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tidings_document::License;
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, Trouble};
+use crate::adapter::{AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext};
 use crate::ask::{Session, address, number};
 use crate::window::Window;
 
@@ -125,7 +125,7 @@ fn finish(pull: Pull, cursor: &Cursor) -> Pull {
 }
 
 fn malformed(why: &str) -> AdapterError {
-    AdapterError::new(Trouble::Malformed, why)
+    AdapterError::new(AdapterErrorKind::Malformed, why)
 }
 
 /// The newest file of a table: size, checksum and address on a line.

@@ -14,7 +14,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use tidings_document::License;
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text, Trouble};
+use crate::adapter::{
+    AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
+};
 use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
 use crate::schema;
@@ -166,7 +168,7 @@ async fn catalogue(
     }
     let wrong = |why: String| {
         let message = session.readable(&format!("the catalogue can't be read: {why}"));
-        AdapterError::new(Trouble::Malformed, message)
+        AdapterError::new(AdapterErrorKind::Malformed, message)
     };
     let mut unpacked = Vec::new();
     GzDecoder::new(&response.body[..])

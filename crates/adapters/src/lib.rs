@@ -2,7 +2,7 @@
 //! what is new since its cursor; everything else (when to ask, where items go,
 //! what is remembered) is the engine's.
 //!
-//! Adapters never keep state, never reach the network but through the [`Asker`]
+//! Adapters never keep state, never reach the network but through the [`AdapterHttp`]
 //! they are given, and never show a key.
 
 mod adapter;
@@ -21,8 +21,8 @@ mod secret;
 mod window;
 
 pub use adapter::{
-    AdapterError, AdapterItem, Asker, NoAnswer, Pull, PullContext, Secrets, SourceAdapter, Text,
-    Trouble,
+    AdapterError, AdapterErrorKind, AdapterHttp, AdapterItem, HttpUnavailable, Pull, PullContext,
+    Secrets, SourceAdapter, Text,
 };
 pub use quota::{Quota, next_pull_in};
 pub use schema::ConfigError;

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tidings_document::License;
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Trouble};
+use crate::adapter::{
+    AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
+};
 use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
 use crate::schema;
@@ -259,7 +261,7 @@ async fn ask(
     }
     let mut error = session.refusal(&response, Some(&format!("{code}: {message}")));
     if code == "apiKeyExhausted" {
-        error.trouble = Trouble::RateLimited { after: None };
+        error.trouble = AdapterErrorKind::RateLimited { after: None };
     }
     Err(error)
 }

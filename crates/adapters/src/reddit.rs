@@ -13,7 +13,9 @@ use tidings_feed::Hints;
 use tidings_net::http::{HeaderValue, header};
 use tidings_net::{Purpose, Request, Response};
 
-use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text, Trouble};
+use crate::adapter::{
+    AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
+};
 use crate::ask::{Session, address, days, fetchable, number, overlap};
 use crate::quota::Quota;
 use crate::schema;
@@ -145,7 +147,7 @@ async fn log_in(
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers.push((header::CONTENT_TYPE, form));
     let mut basic = HeaderValue::from_str(&format!("Basic {pair}"))
-        .map_err(|_| AdapterError::new(Trouble::Auth, "the key can't be sent"))?;
+        .map_err(|_| AdapterError::new(AdapterErrorKind::Auth, "the key can't be sent"))?;
     basic.set_sensitive(true);
     request.headers.push((header::AUTHORIZATION, basic));
     for secret in [Secret::from(pair), id, secret] {
@@ -273,7 +275,7 @@ async fn by_feed(
     };
     let feed = tidings_feed::parse(&response.body, &hints).map_err(|error| {
         let message = session.readable(&format!("the answer is no feed: {error}"));
-        AdapterError::new(Trouble::Malformed, message)
+        AdapterError::new(AdapterErrorKind::Malformed, message)
     })?;
     let overlap = overlap(config, OVERLAP_MINUTES).max(Duration::from_secs(7 * 86_400));
     let mut cursor: Cursor = parse(cursor);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::adapter::{AdapterError, PullContext, Trouble};
+use crate::adapter::{AdapterError, AdapterErrorKind, PullContext};
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
@@ -12,7 +12,7 @@ impl Secret {
     pub(crate) fn needed(context: &PullContext<'_>, name: &str) -> Result<Self, AdapterError> {
         Self::find(context, name).ok_or_else(|| {
             AdapterError::new(
-                Trouble::Auth,
+                AdapterErrorKind::Auth,
                 format!("there is no key: set the environment variable {name}, or {name}_FILE to a file that holds it"),
             )
         })

@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::chance::random;
-use crate::work::document_of;
+use crate::work::stored_document;
 use backoff::{after_attempt, after_outage};
 
 /// How documents are delivered.
@@ -208,7 +208,7 @@ impl Deliverer {
             verdicts.push((order.clone(), settled(&order, verdict)));
         }
         known.count(&verdicts);
-        self.store.settle_deliveries(name, &verdicts).await?;
+        self.store.complete_deliveries(name, &verdicts).await?;
         let has_ended = verdicts
             .iter()
             .any(|(_, verdict)| matches!(verdict, DeliveryVerdict::Dead { .. }));
@@ -276,7 +276,7 @@ fn pair(
         let document = by_id
             .get(&order.id)
             .ok_or_else(|| "the document is gone".to_owned())
-            .and_then(|stored| document_of(stored).map_err(|error| error.to_string()));
+            .and_then(|stored| stored_document(stored).map_err(|error| error.to_string()));
         match document {
             Ok(document) => batch.push((order.clone(), document)),
             Err(reason) => ended.push((order.clone(), DeliveryVerdict::Dead { reason })),

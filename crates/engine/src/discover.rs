@@ -19,14 +19,14 @@ const MOST_TRIED: usize = 30;
 
 /// One candidate that was tried.
 #[derive(Debug)]
-pub struct Tried<'a> {
+pub struct ProbedCandidate<'a> {
     pub url: &'a str,
     pub is_found: bool,
 }
 
 /// How a site is asked while it is searched.
 #[async_trait]
-pub(crate) trait Asks: Sync {
+pub(crate) trait SiteProbe: Sync {
     async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure>;
 
     fn robots(&self) -> &RobotsGate;
@@ -40,7 +40,7 @@ struct WithPauses<'a> {
 }
 
 #[async_trait]
-impl Asks for WithPauses<'_> {
+impl SiteProbe for WithPauses<'_> {
     async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure> {
         if purpose != Purpose::Page {
             tokio::time::sleep(self.pause).await;
@@ -65,7 +65,7 @@ pub async fn discover(
     url: &FetchUrl,
     pause: Duration,
     now: Timestamp,
-    tried: impl FnMut(Tried<'_>),
+    tried: impl FnMut(ProbedCandidate<'_>),
 ) -> Result<Vec<Ranked>, Failure> {
     let site = WithPauses {
         client,
@@ -77,10 +77,10 @@ pub async fn discover(
 
 /// The same, asking as one is told to.
 pub(crate) async fn search(
-    site: &dyn Asks,
+    site: &dyn SiteProbe,
     url: &FetchUrl,
     now: Timestamp,
-    mut tried: impl FnMut(Tried<'_>),
+    mut tried: impl FnMut(ProbedCandidate<'_>),
 ) -> Result<Vec<Ranked>, Failure> {
     let page = site.ask(url, Purpose::Page).await?;
     let rules = site.robots().rules(&page.url).await?;
@@ -113,7 +113,7 @@ pub(crate) async fn search(
             let answer = ask(site, &candidate).await;
             answer.and_then(|response| assess(candidate, &response, now))
         };
-        tried(Tried {
+        tried(ProbedCandidate {
             url: &address,
             is_found: assessed.is_some(),
         });
@@ -122,7 +122,7 @@ pub(crate) async fn search(
     Ok(rank(without_twins(found)))
 }
 
-async fn ask(site: &dyn Asks, candidate: &Candidate) -> Option<Response> {
+async fn ask(site: &dyn SiteProbe, candidate: &Candidate) -> Option<Response> {
     let url = FetchUrl::parse(&candidate.url).ok()?;
     let purpose = match candidate.kind {
         CandidateKind::Feed => Purpose::Feed,

@@ -21,18 +21,18 @@ mod work;
 
 pub use apply::{Applied, SourceFileError, apply, read_sources};
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
-pub use discover::{Tried, discover};
+pub use discover::{ProbedCandidate, discover};
 pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
 };
-pub use outside::Outside;
+pub use outside::FetchContext;
 pub use poll::{
-    CheckedSource, CollectError, CollectOptions, Collected, CollectedSource, Fired, PollEnded,
-    PollOptions, PollOutcome, Poller, SeenItem, environment,
+    CollectError, CollectOptions, Collected, CollectedSource, PollOptions, PollOutcome, PollReport,
+    PolledSource, Poller, SeenItem, SourceCheck, environment,
 };
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
-pub use seeds::{Seeded, seed};
+pub use seeds::{StarterReport, seed};
 pub use selectors::{ArticleSelectors, SelectorSettings};
 pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
-pub use tellings::{Telling, also_told_by};
-pub use work::{KeptPages, Stages, Tally, WorkOptions, Worker, document_of};
+pub use tellings::{NearDuplicateStory, near_duplicates};
+pub use work::{FetchOptions, PageArchive, StageTimes, Tally, Worker, stored_document};

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tidings_net::{Client, Failure, Request, Response, RobotsGate};
-use tidings_store::{HostTurn, Slot, Store};
+use tidings_store::{AcquiredHost, HostPermit, Store};
 use tidings_url::ProxyHosts;
 use tokio::time::{interval_at, sleep_until};
 use tracing::debug;
 
-use crate::way::{Manners, Way};
-use crate::work::certainly;
+use crate::way::{PoliteFetch, Politeness};
+use crate::work::safe_lease_window;
 
 /// What may be asked of the outside, and by which manners.
 #[derive(Debug)]
-pub struct Outside {
+pub struct FetchContext {
     pub store: Store,
     pub client: Client,
     pub robots: RobotsGate,
@@ -29,14 +29,14 @@ pub struct Outside {
 
 /// A request that was made, or not.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum FetchResult {
     Answered(Box<Response>),
     Failed(Failure),
     /// The host has other requests; come again after this.
     NotNow(Duration),
 }
 
-impl Outside {
+impl FetchContext {
     pub fn new(client: Client, store: Store) -> Self {
         let proxies = ProxyHosts::default();
         Self {
@@ -53,15 +53,15 @@ impl Outside {
     pub(crate) async fn ask(
         &self,
         request: Request,
-        manners: Manners,
-    ) -> tidings_store::Result<Asked> {
+        manners: Politeness,
+    ) -> tidings_store::Result<FetchResult> {
         let host = request.url.host_key(&self.proxies);
-        let turn = self.store.wait_for_slot(&host, self.lease, self.patience);
+        let turn = self.store.wait_for_host(&host, self.lease, self.patience);
         let slot = match turn.await? {
-            HostTurn::Now(slot) => slot,
-            HostTurn::Later(wait) => return Ok(Asked::NotNow(wait)),
+            AcquiredHost::Now(slot) => slot,
+            AcquiredHost::Later(wait) => return Ok(FetchResult::NotNow(wait)),
         };
-        let way = Way::new(self, manners, &request.url, slot.delay);
+        let way = PoliteFetch::new(self, manners, &request.url, slot.delay);
         let answer = self.while_held(&slot, way.ask(request)).await;
         // Whoever may have the turn by now must not be disturbed.
         let answer = answer.unwrap_or_else(|| {
@@ -71,20 +71,20 @@ impl Outside {
             })
         });
         let learned = way.leave(&answer, Timestamp::now()).await?;
-        self.store.return_slot(&slot, &learned).await?;
+        self.store.release_host(&slot, &learned).await?;
         Ok(match answer {
-            Ok(response) => Asked::Answered(Box::new(response)),
-            Err(Failure::HostBusy { wait, .. }) => Asked::NotNow(wait),
-            Err(failure) => Asked::Failed(failure),
+            Ok(response) => FetchResult::Answered(Box::new(response)),
+            Err(Failure::HostBusy { wait, .. }) => FetchResult::NotNow(wait),
+            Err(failure) => FetchResult::Failed(failure),
         })
     }
 
     /// Asks as long as the turn is certainly ours: it is kept alive, and when
     /// that fails (the store is away, or this process was stopped) nothing more
     /// is asked.
-    async fn while_held<T>(&self, slot: &Slot, asking: impl Future<Output = T>) -> Option<T> {
+    async fn while_held<T>(&self, slot: &HostPermit, asking: impl Future<Output = T>) -> Option<T> {
         let mut asking = pin!(asking);
-        let mut until = slot.asked_at + certainly(self.lease);
+        let mut until = slot.asked_at + safe_lease_window(self.lease);
         let mut beat = interval_at(slot.asked_at + self.lease / 3, self.lease / 3);
         loop {
             tokio::select! {
@@ -92,8 +92,8 @@ impl Outside {
                 biased;
                 () = sleep_until(until) => return None,
                 answer = &mut asking => return Some(answer),
-                now = beat.tick() => match self.store.keep_slot(slot, self.lease).await {
-                    Ok(true) => until = now + certainly(self.lease),
+                now = beat.tick() => match self.store.extend_host_permit(slot, self.lease).await {
+                    Ok(true) => until = now + safe_lease_window(self.lease),
                     Ok(false) => return None,
                     Err(error) => debug!(%error, "a turn can't be extended now"),
                 },

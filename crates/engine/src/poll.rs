@@ -6,10 +6,10 @@ mod adapter;
 mod automatic;
 mod check;
 mod collect;
-mod fire;
 mod items;
 mod listing;
 mod one;
+mod poll_source;
 mod price;
 mod search;
 mod sitemap;
@@ -27,11 +27,11 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 pub use adapter::environment;
-pub use check::CheckedSource;
+pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
-pub use fire::{Fired, SeenItem};
+pub use poll_source::{PolledSource, SeenItem};
 
-use crate::outside::Outside;
+use crate::outside::FetchContext;
 use price::SharedPrice;
 
 /// How the pollers work.
@@ -97,7 +97,7 @@ impl PollOutcome {
 
 /// One poll that has ended.
 #[derive(Debug, Clone, Serialize)]
-pub struct PollEnded {
+pub struct PollReport {
     pub feed_id: i64,
     pub url: String,
     pub outcome: PollOutcome,
@@ -110,7 +110,7 @@ pub struct PollEnded {
 /// Polls whatever is due.
 #[derive(Debug)]
 pub struct Poller {
-    outside: Outside,
+    outside: FetchContext,
     options: PollOptions,
     price: SharedPrice,
     is_stopping: AtomicBool,
@@ -119,7 +119,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    pub fn new(outside: Outside, options: PollOptions) -> Self {
+    pub fn new(outside: FetchContext, options: PollOptions) -> Self {
         Self {
             price: SharedPrice::new(options.requests_per_day),
             outside,
@@ -132,8 +132,8 @@ impl Poller {
 
     /// Polls every feed that is due now, and tells of each as it ends. How many
     /// there were.
-    pub async fn poll_due(self: &Arc<Self>, mut ended: impl FnMut(&PollEnded)) -> Result<usize> {
-        let mut polls: JoinSet<Option<PollEnded>> = JoinSet::new();
+    pub async fn poll_due(self: &Arc<Self>, mut ended: impl FnMut(&PollReport)) -> Result<usize> {
+        let mut polls: JoinSet<Option<PollReport>> = JoinSet::new();
         let mut count = 0;
         loop {
             // Only as many as can start: a lease should not be spent waiting.
@@ -163,7 +163,7 @@ impl Poller {
     pub async fn run(
         self: &Arc<Self>,
         stop: impl Future<Output = ()>,
-        mut ended: impl FnMut(&PollEnded),
+        mut ended: impl FnMut(&PollReport),
     ) -> Result<()> {
         let polling = async {
             while !self.is_stopping.load(Ordering::SeqCst) {
@@ -198,7 +198,7 @@ impl Poller {
     }
 
     /// One poll. `None` when it was put off, or lost to another poller.
-    async fn poll(&self, claim: &FeedClaim) -> Option<PollEnded> {
+    async fn poll(&self, claim: &FeedClaim) -> Option<PollReport> {
         match self.poll_feed(claim).await {
             Ok(ended) => ended,
             Err(error) => {

@@ -108,7 +108,7 @@ pub async fn change_source(
             None => drop(store.add_feed(source.source_id, kind, &url).await?),
             // Of listings and sitemaps there are many, and the first is followed.
             Some(feed) if is_service || (kind == "feed" && feed.url != url) => {
-                store.wake_feed(feed.feed_id, now).await?;
+                store.resume_feed(feed.feed_id, now).await?;
             }
             Some(_) => {}
         }

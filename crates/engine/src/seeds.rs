@@ -105,7 +105,7 @@ const STARTERS: [(&str, &str, &str); 18] = [
 
 /// What came of it.
 #[derive(Debug, Default, Serialize)]
-pub struct Seeded {
+pub struct StarterReport {
     /// Names of the sources that were (or would be) added.
     pub added: Vec<String>,
     /// How many were offered before, or are there already.
@@ -113,12 +113,12 @@ pub struct Seeded {
 }
 
 /// Offers what was never offered before.
-pub async fn seed(store: &Store, dry_run: bool) -> Result<Seeded, RegistryError> {
-    let mut seeded = Seeded::default();
+pub async fn seed(store: &Store, dry_run: bool) -> Result<StarterReport, RegistryError> {
+    let mut seeded = StarterReport::default();
     for (name, home, feed) in STARTERS {
         let is_new = match dry_run {
-            true => !store.is_seed(feed).await?,
-            false => store.remember_seed(feed).await?,
+            true => !store.was_starter_source(feed).await?,
+            false => store.record_starter_source(feed).await?,
         };
         if !is_new || store.source_named(name).await?.is_some() {
             seeded.known += 1;

@@ -15,7 +15,7 @@ use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
 use crate::registry::{LISTING, SITE};
 use crate::selectors::SelectorSettings;
-use crate::way::Manners;
+use crate::way::Politeness;
 
 /// Requests a second that a source may allow.
 const RATES: std::ops::RangeInclusive<f64> = 0.001..=100.0;
@@ -306,8 +306,8 @@ impl SourceSettings {
         }
     }
 
-    pub(crate) fn manners(&self) -> Manners {
-        Manners {
+    pub(crate) fn manners(&self) -> Politeness {
+        Politeness {
             ignores_robots: false,
             gap: self
                 .rate_limit
@@ -315,8 +315,8 @@ impl SourceSettings {
         }
     }
 
-    pub(crate) fn feed_manners(&self) -> Manners {
-        Manners {
+    pub(crate) fn feed_manners(&self) -> Politeness {
+        Politeness {
             ignores_robots: self.feed_ignores_robots,
             ..self.manners()
         }

@@ -4,14 +4,14 @@
 use serde::Serialize;
 use tidings_store::{FrontierId, Moment, Store, StoreError, StoredDocument};
 
-use crate::work::document_of;
+use crate::work::stored_document;
 
 /// How many are shown.
 const SHOWN: u32 = 20;
 
 /// Another document that tells the same story in nearly the same words.
 #[derive(Debug, Clone, Serialize)]
-pub struct Telling {
+pub struct NearDuplicateStory {
     pub frontier_id: FrontierId,
     pub url: String,
     pub source_name: String,
@@ -21,23 +21,23 @@ pub struct Telling {
 
 /// The others that tell the story of a document, the earliest first; of more
 /// than twenty only some.
-pub async fn also_told_by(
+pub async fn near_duplicates(
     store: &Store,
     document: &StoredDocument,
-) -> Result<Vec<Telling>, StoreError> {
+) -> Result<Vec<NearDuplicateStory>, StoreError> {
     let all = store.cluster(document.cluster, None, SHOWN + 1).await?;
     let others = all
         .iter()
         .filter(|other| other.frontier_id != document.frontier_id);
-    let mut tellings: Vec<Telling> = others.filter_map(telling).collect();
+    let mut tellings: Vec<NearDuplicateStory> = others.filter_map(telling).collect();
     tellings.sort_by_key(|telling| telling.fetched_at);
     Ok(tellings)
 }
 
 /// `None` for a document that can't be read, which `tidings doc` will say of it.
-fn telling(stored: &StoredDocument) -> Option<Telling> {
-    let document = document_of(stored).ok()?;
-    Some(Telling {
+fn telling(stored: &StoredDocument) -> Option<NearDuplicateStory> {
+    let document = stored_document(stored).ok()?;
+    Some(NearDuplicateStory {
         frontier_id: stored.frontier_id,
         url: document.address().to_owned(),
         source_name: document.source_name,

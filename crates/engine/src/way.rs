@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tidings_net::{Failure, HopGate, Redirects, Request, Response};
-use tidings_store::{HostChange, HostTurn, Slot, StoreError};
+use tidings_net::{Failure, RedirectCheck, Redirects, Request, Response};
+use tidings_store::{AcquiredHost, HostChange, HostPermit, StoreError};
 use tidings_url::{FetchUrl, HostKey};
 use tokio::time::sleep;
 
 use crate::manners;
-use crate::outside::Outside;
+use crate::outside::FetchContext;
 
 /// How long a question may be on its way to a host.
 const LONGEST_JOURNEY: Duration = Duration::from_millis(500);
@@ -24,7 +24,7 @@ const ROUNDED: Duration = Duration::from_millis(2);
 
 /// What a source says of how it is asked.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Manners {
+pub(crate) struct Politeness {
     /// For feeds only, and only where a person said so.
     pub(crate) ignores_robots: bool,
     /// The gap that the source wants; robots.txt may want another.
@@ -32,9 +32,9 @@ pub(crate) struct Manners {
 }
 
 #[derive(Debug)]
-pub(crate) struct Way<'a> {
-    outside: &'a Outside,
-    manners: Manners,
+pub(crate) struct PoliteFetch<'a> {
+    outside: &'a FetchContext,
+    manners: Politeness,
     home: HostKey,
     steps: Mutex<Steps>,
 }
@@ -47,16 +47,16 @@ struct Steps {
     delay: Duration,
     floor: Duration,
     /// The turn at that host when it is not the first one.
-    turn: Option<Slot>,
+    turn: Option<HostPermit>,
     home_delay: Duration,
     home_asked_at: Instant,
 }
 
-impl<'a> Way<'a> {
+impl<'a> PoliteFetch<'a> {
     /// A way that starts at a host whose turn the caller holds.
     pub(crate) fn new(
-        outside: &'a Outside,
-        manners: Manners,
+        outside: &'a FetchContext,
+        manners: Politeness,
         start: &FetchUrl,
         delay: Duration,
     ) -> Self {
@@ -133,7 +133,7 @@ impl<'a> Way<'a> {
             return Ok(HostChange { rest, ..learned });
         }
         if let Some(turn) = &steps.turn {
-            outside.store.return_slot(turn, &learned).await?;
+            outside.store.release_host(turn, &learned).await?;
         }
         Ok(HostChange {
             rest: gap,
@@ -183,7 +183,7 @@ impl<'a> Way<'a> {
         let store = &self.outside.store;
         if let Some(turn) = before {
             store
-                .return_slot(&turn, &HostChange::default())
+                .release_host(&turn, &HostChange::default())
                 .await
                 .map_err(ours)?;
         }
@@ -193,16 +193,16 @@ impl<'a> Way<'a> {
             steps.host = host;
             return Ok(true);
         }
-        let turn = store.wait_for_slot(&host, self.outside.lease, self.outside.patience);
+        let turn = store.wait_for_host(&host, self.outside.lease, self.outside.patience);
         match turn.await.map_err(ours)? {
-            HostTurn::Now(slot) => {
+            AcquiredHost::Now(slot) => {
                 let mut steps = self.steps();
                 steps.delay = slot.delay;
                 steps.turn = Some(slot);
                 steps.host = host;
                 Ok(false)
             }
-            HostTurn::Later(wait) => Err(Failure::HostBusy {
+            AcquiredHost::Later(wait) => Err(Failure::HostBusy {
                 host: host.as_str().to_owned(),
                 wait,
             }),
@@ -216,8 +216,8 @@ impl<'a> Way<'a> {
 }
 
 #[async_trait]
-impl HopGate for Way<'_> {
-    async fn permit_hop(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+impl RedirectCheck for PoliteFetch<'_> {
+    async fn check_redirect(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
         let was_just_asked = self.step_to(to.host_key(&self.outside.proxies)).await?;
         self.pass_robots(to, was_just_asked).await
     }

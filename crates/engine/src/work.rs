@@ -28,11 +28,11 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
-pub use kept_pages::KeptPages;
-pub use make::document_of;
-pub use tally::{Stages, Tally};
+pub use kept_pages::PageArchive;
+pub use make::stored_document;
+pub use tally::{StageTimes, Tally};
 
-use crate::outside::Outside;
+use crate::outside::FetchContext;
 use commit::Committer;
 use flight::Flights;
 use page::Job;
@@ -46,7 +46,7 @@ pub(crate) type Extractor = fn(&Page<'_>, &Options<'_>) -> Article;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
-pub struct WorkOptions {
+pub struct FetchOptions {
     /// Pages that are asked for or waiting to be committed at once.
     pub at_once: usize,
     /// URLs of one host in one claim; only hosts without a delay give more than one.
@@ -63,14 +63,14 @@ pub struct WorkOptions {
     /// Ends when there is nothing left that is due now, instead of waiting.
     pub ends_when_idle: bool,
     /// Where pages are kept as they came, if they are.
-    pub pages: Option<KeptPages>,
+    pub pages: Option<PageArchive>,
     /// Folder where it is written down what is being read, for the case that it
     /// kills the process.
     pub recorder: Option<PathBuf>,
     pub extractor: fn(&Page<'_>, &Options<'_>) -> Article,
 }
 
-impl Default for WorkOptions {
+impl Default for FetchOptions {
     fn default() -> Self {
         Self {
             at_once: 256,
@@ -103,15 +103,15 @@ const AFTER_OUTAGE: Duration = Duration::from_secs(1);
 
 /// How long a lease is certainly ours: a question that is broken off may still
 /// be worked on by the host that heard it, and whoever comes next must not meet it.
-pub(crate) fn certainly(lease: Duration) -> Duration {
+pub(crate) fn safe_lease_window(lease: Duration) -> Duration {
     lease * 9 / 10
 }
 
 /// Fetches whatever is due.
 #[derive(Debug)]
 pub struct Worker {
-    outside: Outside,
-    options: WorkOptions,
+    outside: FetchContext,
+    options: FetchOptions,
     sources: Sources,
     sites: Sites,
     cores: Arc<Semaphore>,
@@ -125,7 +125,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub fn new(outside: Outside, options: WorkOptions) -> Self {
+    pub fn new(outside: FetchContext, options: FetchOptions) -> Self {
         Self {
             cores: Arc::new(Semaphore::new(options.cores.max(1))),
             outside,
@@ -148,7 +148,7 @@ impl Worker {
     }
 
     /// Where the time went so far.
-    pub fn stages(&self) -> Stages {
+    pub fn stages(&self) -> StageTimes {
         self.clocks.get()
     }
 
@@ -201,7 +201,7 @@ impl Worker {
                 }
                 self.outside
                     .store
-                    .accuse(&accused, READ_WHEN_IT_ENDED)
+                    .blame_for_crash(&accused, READ_WHEN_IT_ENDED)
                     .await?;
                 // A second run of the same worker keeps the first one's.
                 let _ = self.recorder.set(recorder);
@@ -312,7 +312,7 @@ impl Worker {
             ..ClaimRequest::new(self.owner, u16::try_from(room).unwrap_or(u16::MAX))
         };
         let start = std::time::Instant::now();
-        let until = Instant::now() + certainly(self.options.lease);
+        let until = Instant::now() + safe_lease_window(self.options.lease);
         let claimed = self.outside.store.claim(&request).await?;
         note_time(&self.clocks.claiming, start);
         let count = claimed.claims.len();
@@ -361,9 +361,9 @@ impl Worker {
             if tickets.is_empty() {
                 continue;
             }
-            let until = Instant::now() + certainly(self.options.lease);
+            let until = Instant::now() + safe_lease_window(self.options.lease);
             let store = &self.outside.store;
-            match store.heartbeat(&tickets, self.options.lease).await {
+            match store.extend_leases(&tickets, self.options.lease).await {
                 Ok(held) => {
                     for (ticket, held) in tickets.into_iter().zip(held) {
                         match held {

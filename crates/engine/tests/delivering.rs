@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crawl::{Crawl, GAP};
 use tidings_engine::{
-    DeliverOptions, Deliverer, PollOptions, Poller, Recrawl, SourceSettings, WorkOptions, Worker,
+    DeliverOptions, Deliverer, FetchOptions, PollOptions, Poller, Recrawl, SourceSettings, Worker,
 };
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{
@@ -74,9 +74,9 @@ async fn fetch_all(crawl: &Crawl) -> usize {
     let outside = || crawl::outside(&crawl.store, &[crawl.port()]);
     let poller = Arc::new(Poller::new(outside(), PollOptions::default()));
     poller.poll_due(|_| {}).await.unwrap();
-    let options = WorkOptions {
+    let options = FetchOptions {
         ends_when_idle: true,
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     };
     let worker = Arc::new(Worker::new(outside(), options));
     worker.run(std::future::pending()).await.unwrap();
@@ -113,14 +113,15 @@ async fn every_sink_gets_every_document_once() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
     let crawl = Crawl::start(&address, small_web()).await;
-    let (index, hook, gorse, fire) = (
+    let (index, hook, gorse, poll_source) = (
         FakeElasticsearch::start().await.unwrap(),
         FakeWebhook::start().await.unwrap(),
         FakeGorse::start().await.unwrap(),
         FakeFirestore::start().await.unwrap(),
     );
     let nats = NatsServer::start(&[]).unwrap();
-    let make = |name: &str, toml: String| sink(name, &toml, folder.path(), Some(fire.host()));
+    let make =
+        |name: &str, toml: String| sink(name, &toml, folder.path(), Some(poll_source.host()));
     let sinks = vec![
         make(
             "index",
@@ -168,7 +169,7 @@ async fn every_sink_gets_every_document_once() {
         hook.calls().iter().map(|call| call.id.clone()).collect();
     assert_eq!(hooked.len(), documents);
     assert_eq!(gorse.items().len(), documents);
-    assert_eq!(fire.documents("content").len(), documents);
+    assert_eq!(poll_source.documents("content").len(), documents);
     let found = SearchIndex::open(folder.path().join("search")).unwrap();
     assert_eq!(found.count().unwrap() as usize, documents);
     let lines: usize = std::fs::read_dir(folder.path().join("lines"))
@@ -361,10 +362,10 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
     deliverer.register(|_| false).await.unwrap();
     for (revision, words) in (1..).zip(["the pier", "no pier", "two piers"]) {
         *page.lock().unwrap() = text(words);
-        let options = WorkOptions {
+        let options = FetchOptions {
             ends_when_idle: true,
             every: Duration::from_millis(20),
-            ..WorkOptions::default()
+            ..FetchOptions::default()
         };
         let worker = Worker::new(table.outside(&[server.address().port()]), options);
         Arc::new(worker).run(std::future::pending()).await.unwrap();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidings_engine::{PollEnded, PollOutcome, Poller, SourceDraft, SourceSettings, add_source};
+use tidings_engine::{PollOutcome, PollReport, Poller, SourceDraft, SourceSettings, add_source};
 use tidings_sim::{Act, RawServer};
 use tidings_store::{Feed, Source, StoreOptions};
 use world::{HOUR, Table};
@@ -73,9 +73,9 @@ impl Desk {
         add_source(&self.table.store, &draft).await.unwrap().0
     }
 
-    async fn poll(&self) -> Vec<PollEnded> {
+    async fn poll(&self) -> Vec<PollReport> {
         let mut polls = Vec::new();
-        let mut ended = |poll: &PollEnded| polls.push(poll.clone());
+        let mut ended = |poll: &PollReport| polls.push(poll.clone());
         self.poller.poll_due(&mut ended).await.unwrap();
         polls
     }
@@ -86,7 +86,7 @@ impl Desk {
     }
 }
 
-fn outcomes(polls: &[PollEnded]) -> Vec<(PollOutcome, usize)> {
+fn outcomes(polls: &[PollReport]) -> Vec<(PollOutcome, usize)> {
     polls
         .iter()
         .map(|poll| (poll.outcome, poll.items_new))

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidings_engine::{Outside, PollOptions, Poller};
+use tidings_engine::{FetchContext, PollOptions, Poller};
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::postgres_database;
 use tidings_store::{Store, StoreOptions};
@@ -68,7 +68,7 @@ async fn poller(address: &str, port: u16) -> Arc<Poller> {
         lease: Duration::from_secs(2),
         ..PollOptions::default()
     };
-    let mut outside = Outside::new(client(port), store);
+    let mut outside = FetchContext::new(client(port), store);
     outside.lease = Duration::from_secs(2);
     Arc::new(Poller::new(outside, options))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crawl::{Crawl, GAP, judge};
-use tidings_engine::{PollOptions, Poller, WorkOptions, Worker};
+use tidings_engine::{FetchOptions, PollOptions, Poller, Worker};
 use tidings_sim::{Act, PostgresServer, RawServer, WorldConfig, postgres_database};
 use tidings_store::{Filter, Order, Origin, Status, Store, Submission, Target};
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
@@ -35,7 +35,7 @@ fn small_web() -> WorldConfig {
 }
 
 /// Polls and fetches at the same time, as `tidings run` does.
-async fn work(address: &str, port: u16, options: WorkOptions) {
+async fn work(address: &str, port: u16, options: FetchOptions) {
     let store = crawl::open(address).await;
     let mut outside = crawl::outside(&store, &[port]);
     outside.lease = LEASE;
@@ -53,11 +53,11 @@ async fn work(address: &str, port: u16, options: WorkOptions) {
     }
 }
 
-fn with_short_leases() -> WorkOptions {
-    WorkOptions {
+fn with_short_leases() -> FetchOptions {
+    FetchOptions {
         lease: LEASE,
         every: Duration::from_millis(200),
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     }
 }
 
@@ -66,7 +66,7 @@ fn with_short_leases() -> WorkOptions {
 async fn fetching_process() {
     if let Ok(address) = std::env::var("TIDINGS_TEST_STORE") {
         let port = std::env::var("TIDINGS_TEST_PORT").unwrap().parse().unwrap();
-        let options = WorkOptions {
+        let options = FetchOptions {
             recorder: std::env::var_os("TIDINGS_TEST_RECORDER").map(Into::into),
             extractor: |page, options| match page.url.ends_with("/poison") {
                 true => std::process::abort(),
@@ -290,10 +290,10 @@ async fn a_worker_that_is_asked_to_end_leaves_no_lease() {
         .collect();
     store.submit(&submissions).await.unwrap();
     let outside = crawl::outside(&store, &[server.address().port()]);
-    let options = WorkOptions {
+    let options = FetchOptions {
         per_host: 50,
         drain: Duration::from_millis(500),
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     };
     let worker = Arc::new(Worker::new(outside, options));
     let watched = Arc::clone(&worker);
@@ -337,7 +337,7 @@ async fn an_outage_of_the_store_costs_no_url_its_retries() {
         tokio::time::sleep(Duration::from_millis(1200)).await;
         server.kill().unwrap();
         tokio::time::sleep(Duration::from_millis(1500)).await;
-        server.revive().unwrap();
+        server.restart().unwrap();
     }
     all_done(&crawl.store).await;
     working.abort();

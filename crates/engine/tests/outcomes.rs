@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidings_engine::{
-    PollEnded, PollOptions, PollOutcome, PollPolicy, Poller, SourceDraft, SourceSettings,
+    PollOptions, PollOutcome, PollPolicy, PollReport, Poller, SourceDraft, SourceSettings,
     add_source, change_source,
 };
 use tidings_sim::{Act, RawServer};
@@ -88,11 +88,11 @@ impl One {
         }
     }
 
-    async fn poll(&self) -> PollEnded {
+    async fn poll(&self) -> PollReport {
         let now = self.table.store.now().await.unwrap();
         self.table
             .store
-            .wake_feed(self.feed.feed_id, now)
+            .resume_feed(self.feed.feed_id, now)
             .await
             .unwrap();
         let mut polls = Vec::new();
@@ -127,7 +127,7 @@ fn draft(settings: SourceSettings) -> SourceDraft {
 #[tokio::test]
 async fn five_ends_are_told_apart() {
     let one = One::start(SourceSettings::default()).await;
-    let ended = |poll: &PollEnded| (poll.outcome, poll.items_seen, poll.items_new);
+    let ended = |poll: &PollReport| (poll.outcome, poll.items_seen, poll.items_new);
 
     one.server.says("200 OK\r\nETag: \"1\"", FEED);
     assert_eq!(ended(&one.poll().await), (PollOutcome::Ok, 2, 2));

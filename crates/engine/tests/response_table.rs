@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidings_engine::{Recrawl, SourceSettings, WorkOptions, Worker};
+use tidings_engine::{FetchOptions, Recrawl, SourceSettings, Worker};
 use tidings_sim::{Act, RawServer};
 use tidings_store::{
     Host, NewSource, Origin, Status, StoreOptions, StoredDocument, Submission, Target, UrlRow,
@@ -87,7 +87,7 @@ impl Site {
 struct Desk {
     site: Site,
     table: Table,
-    worker: WorkOptions,
+    worker: FetchOptions,
     source_id: i64,
 }
 
@@ -112,10 +112,10 @@ impl Desk {
         Self {
             site: Site::start().await,
             table,
-            worker: WorkOptions {
+            worker: FetchOptions {
                 ends_when_idle: true,
                 every: Duration::from_millis(20),
-                ..WorkOptions::default()
+                ..FetchOptions::default()
             },
             source_id,
         }
@@ -199,7 +199,7 @@ async fn a_page_becomes_a_document() {
         Some("Mon, 02 Nov 2026 05:00:00 GMT")
     );
     let stored = desk.document("/story").await.unwrap();
-    let document = tidings_engine::document_of(&stored).unwrap();
+    let document = tidings_engine::stored_document(&stored).unwrap();
     assert_eq!((document.title.as_str(), document.revision), (TITLE, 1));
     assert_eq!(document.id, row.url_key.to_string());
     assert_eq!(
@@ -659,13 +659,17 @@ async fn an_edited_copy_joins_the_first_and_another_story_does_not() {
     assert_eq!(first.cluster, first.frontier_id);
     assert_eq!(copy.cluster, first.frontier_id);
     assert_eq!(other.cluster, other.frontier_id);
-    let document = tidings_engine::document_of(&copy).unwrap();
+    let document = tidings_engine::stored_document(&copy).unwrap();
     assert_eq!(document.cluster, Some(first.frontier_id.to_string()));
     let store = &desk.table.store;
-    let told = tidings_engine::also_told_by(store, &first).await.unwrap();
+    let told = tidings_engine::near_duplicates(store, &first)
+        .await
+        .unwrap();
     let told: Vec<_> = told.iter().map(|telling| telling.frontier_id).collect();
     assert_eq!(told, [copy.frontier_id]);
-    let told = tidings_engine::also_told_by(store, &other).await.unwrap();
+    let told = tidings_engine::near_duplicates(store, &other)
+        .await
+        .unwrap();
     assert!(told.is_empty(), "{told:?}");
 }
 
@@ -673,14 +677,14 @@ async fn an_edited_copy_joins_the_first_and_another_story_does_not() {
 async fn pages_are_kept_as_they_came_when_that_is_wanted() {
     let mut desk = Desk::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let pages = tidings_engine::KeptPages::in_folder(folder.path().to_owned());
+    let pages = tidings_engine::PageArchive::in_folder(folder.path().to_owned());
     desk.worker.pages = Some(pages.clone());
     let page = story("the new pier");
     desk.site
         .says("/story", "200 OK\r\nContent-Type: text/html", &page);
     desk.fetch("/story").await;
     let stored = desk.document("/story").await.unwrap();
-    let document = tidings_engine::document_of(&stored).unwrap();
+    let document = tidings_engine::stored_document(&stored).unwrap();
     let kept = pages.read(&document.raw_html.unwrap()).unwrap();
     assert_eq!(kept, page.as_bytes());
 }
@@ -700,7 +704,7 @@ async fn a_source_says_how_its_pages_are_read() {
         .says("/story", "200 OK\r\nContent-Type: text/html", page);
     desk.fetch("/story").await;
     let stored = desk.document("/story").await.unwrap();
-    let document = tidings_engine::document_of(&stored).unwrap();
+    let document = tidings_engine::stored_document(&stored).unwrap();
     assert_eq!(document.title, "The real title");
     assert!(
         !document.body_text.contains("nobody wants"),

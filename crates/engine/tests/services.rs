@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_engine::{
-    CollectError, CollectOptions, Outside, PollOptions, PollOutcome, Poller, SourceDraft,
-    SourceSettings, WorkOptions, Worker, add_source, document_of,
+    CollectError, CollectOptions, FetchContext, FetchOptions, PollOptions, PollOutcome, Poller,
+    SourceDraft, SourceSettings, Worker, add_source, stored_document,
 };
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{ApiFault, FakeApi, Story};
@@ -40,7 +40,7 @@ impl Rig {
         }
     }
 
-    fn outside(&self, store: &Store) -> Outside {
+    fn outside(&self, store: &Store) -> FetchContext {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -48,7 +48,7 @@ impl Rig {
             },
             ..NetOptions::default()
         });
-        Outside::new(client.unwrap(), store.clone())
+        FetchContext::new(client.unwrap(), store.clone())
     }
 
     fn poller(&self) -> Arc<Poller> {
@@ -101,7 +101,7 @@ impl Rig {
 
     async fn wake(&self, name: &str) {
         let (feed, now) = (self.feed(name).await, self.store.now().await.unwrap());
-        self.store.wake_feed(feed.feed_id, now).await.unwrap();
+        self.store.resume_feed(feed.feed_id, now).await.unwrap();
     }
 }
 
@@ -250,7 +250,10 @@ async fn texts_become_documents_without_a_request() {
     });
     rig.poller().poll_due(|_| {}).await.unwrap();
     let asked = fake.asked().len();
-    let worker = Arc::new(Worker::new(rig.outside(&rig.store), WorkOptions::default()));
+    let worker = Arc::new(Worker::new(
+        rig.outside(&rig.store),
+        FetchOptions::default(),
+    ));
     let made = async {
         while rig.store.documents_after(None, 1).await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -258,7 +261,7 @@ async fn texts_become_documents_without_a_request() {
     };
     worker.run(made).await.unwrap();
     let stored = rig.store.documents_after(None, 10).await.unwrap();
-    let document = document_of(&stored[0]).unwrap();
+    let document = stored_document(&stored[0]).unwrap();
     assert_eq!(document.title, "Ask: who has a boat?");
     assert!(document.body_text.contains("after nine hours of debate"));
     assert_eq!(
@@ -406,7 +409,7 @@ fn leasing(store: &Store, port: u16, lease: Duration) -> Arc<Poller> {
         lease,
         ..PollOptions::default()
     };
-    let mut outside = Outside::new(client.unwrap(), store.clone());
+    let mut outside = FetchContext::new(client.unwrap(), store.clone());
     outside.lease = lease;
     Arc::new(Poller::new(outside, options))
 }
@@ -414,7 +417,7 @@ fn leasing(store: &Store, port: u16, lease: Duration) -> Arc<Poller> {
 async fn wake_and_poll(store: &Store, poller: &Arc<Poller>) -> usize {
     let now = store.now().await.unwrap();
     for feed in store.feeds_after(i64::MIN, 10).await.unwrap() {
-        store.wake_feed(feed.feed_id, now).await.unwrap();
+        store.resume_feed(feed.feed_id, now).await.unwrap();
     }
     poller.poll_due(|_| {}).await.unwrap()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tidings_engine::{
-    IngestionMode, PollEnded, PollOptions, Poller, SourceDraft, SourceSettings, WorkOptions,
+    FetchOptions, IngestionMode, PollOptions, PollReport, Poller, SourceDraft, SourceSettings,
     Worker, add_source, change_source,
 };
 use tidings_sim::{
@@ -395,7 +395,7 @@ async fn a_site_without_a_feed_is_read_by_its_pages() {
     let site = world.sim.world().site(1);
     add(&world, &site, SourceSettings::default()).await;
     let poller = world.poller();
-    let mut polls: Vec<PollEnded> = Vec::new();
+    let mut polls: Vec<PollReport> = Vec::new();
     for _ in 0..120 {
         poller
             .poll_due(|ended| polls.push(ended.clone()))
@@ -443,9 +443,9 @@ async fn what_pages_list_becomes_documents_by_one_request_each() {
         let outside = || crawl::outside(&store, &[sim.address().port()]);
         let poller = Arc::new(Poller::new(outside(), PollOptions::default()));
         poller.poll_due(|_| {}).await.unwrap();
-        let options = WorkOptions {
+        let options = FetchOptions {
             ends_when_idle: true,
-            ..WorkOptions::default()
+            ..FetchOptions::default()
         };
         let worker = Arc::new(Worker::new(outside(), options));
         worker.run(std::future::pending()).await.unwrap();

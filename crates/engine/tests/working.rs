@@ -10,7 +10,7 @@ mod world;
 use std::sync::Arc;
 
 use crawl::{Crawl, GAP, judge};
-use tidings_engine::{PollOptions, Poller, WorkOptions, Worker};
+use tidings_engine::{FetchOptions, PollOptions, Poller, Worker};
 use tidings_sim::WorldConfig;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,9 +36,9 @@ async fn every_article_becomes_one_document() {
     };
     let poller = Arc::new(Poller::new(outside(), polls));
     poller.poll_due(|_| {}).await.unwrap();
-    let options = WorkOptions {
+    let options = FetchOptions {
         ends_when_idle: true,
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     };
     let worker = Arc::new(Worker::new(outside(), options));
     worker.run(std::future::pending()).await.unwrap();

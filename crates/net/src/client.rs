@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant as Deadline;
 
 use crate::dial::{DialTimes, Dialer};
-use crate::exchange::{Answer, NoAnswer, exchange};
+use crate::exchange::{Answer, HttpUnavailable, exchange};
 use crate::failure::Failure;
 use crate::head;
 use crate::limits::{Limits, NetOptions};
@@ -32,20 +32,20 @@ pub enum Redirects<'a> {
     Report,
     Follow,
     /// Followed where the one who is asked says so.
-    Ask(&'a dyn HopGate),
+    Ask(&'a dyn RedirectCheck),
 }
 
 /// Who is asked before a redirect is followed.
 #[async_trait]
-pub trait HopGate: fmt::Debug + Sync {
+pub trait RedirectCheck: fmt::Debug + Sync {
     /// Returns when the next address may be asked; the failure says why not.
-    async fn permit_hop(&self, from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure>;
+    async fn check_redirect(&self, from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure>;
 }
 
 /// Followed where the robots.txt of the target allows it.
 #[async_trait]
-impl HopGate for RobotsGate {
-    async fn permit_hop(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+impl RedirectCheck for RobotsGate {
+    async fn check_redirect(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
         self.permit(to).await.map(drop)
     }
 }
@@ -122,7 +122,7 @@ impl Client {
                 return Err(Failure::RedirectLoop { url: next.into() });
             }
             if let Redirects::Ask(gate) = redirects {
-                gate.permit_hop(&request.url, &next).await?;
+                gate.check_redirect(&request.url, &next).await?;
             }
             hops.push(Hop {
                 from: request.url.clone(),
@@ -161,7 +161,7 @@ impl Client {
         };
         let start = Instant::now();
         let mut answer = self.exchange(&mut connection, request, deadline).await;
-        if let Err(NoAnswer {
+        if let Err(HttpUnavailable {
             was_stale: true, ..
         }) = &answer
             && Deadline::now() + request.gap < deadline
@@ -209,7 +209,7 @@ impl Client {
         connection: &mut Connection,
         request: &Request,
         deadline: Deadline,
-    ) -> Result<Answer, NoAnswer> {
+    ) -> Result<Answer, HttpUnavailable> {
         let options = &self.0.options;
         let credentials = options.credentials.iter();
         let authorization = credentials

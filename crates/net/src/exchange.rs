@@ -29,14 +29,14 @@ pub(crate) struct Answer {
 }
 
 /// Why there is none, and whether the server has seen the request at all.
-pub(crate) struct NoAnswer {
+pub(crate) struct HttpUnavailable {
     pub(crate) failure: Failure,
     /// The connection was dead before it carried anything: asking once more on
     /// a new one repeats nothing.
     pub(crate) was_stale: bool,
 }
 
-impl From<Failure> for NoAnswer {
+impl From<Failure> for HttpUnavailable {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
@@ -52,7 +52,7 @@ pub(crate) async fn exchange(
     user_agent: &str,
     limits: &Limits,
     deadline: Deadline,
-) -> Result<Answer, NoAnswer> {
+) -> Result<Answer, HttpUnavailable> {
     let message = message(request, authorization, user_agent, connection.is_h2())?;
     let start = Instant::now();
     let headers_limit = request.time_limit.unwrap_or(limits.headers);
@@ -60,13 +60,13 @@ pub(crate) async fn exchange(
     let response = match timeout_at(headers_until, connection.send(message)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => {
-            return Err(NoAnswer {
+            return Err(HttpUnavailable {
                 was_stale: connection.is_reused && went_away(&error),
                 failure: no_headers(&error, limits),
             });
         }
         Err(_) => {
-            return Err(NoAnswer::from(Failure::Timeout {
+            return Err(HttpUnavailable::from(Failure::Timeout {
                 stage: Stage::Headers,
                 limit: headers_limit,
             }));

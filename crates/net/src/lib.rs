@@ -40,7 +40,7 @@ mod robots;
 mod source;
 
 pub use charset::{CharsetFrom, Decoded, decode};
-pub use client::{Client, HopGate, Redirects};
+pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, Egress, Why};
 pub use failure::{Class, Failure, Stage};

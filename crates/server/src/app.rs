@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tidings_engine::{Outside, PollOptions, Poller};
+use tidings_engine::{FetchContext, PollOptions, Poller};
 use tidings_net::Client;
 use tidings_sinks::{SearchError, SearchIndex};
 use tidings_store::Store;
@@ -42,7 +42,7 @@ impl App {
         store: Store,
         client: Client,
     ) -> Self {
-        let outside = Outside::new(client.clone(), store.clone());
+        let outside = FetchContext::new(client.clone(), store.clone());
         Self {
             poller: Arc::new(Poller::new(outside, PollOptions::default())),
             access: Access::new(store.clone()),

@@ -14,7 +14,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use tidings_store::Audit;
+use tidings_store::NewAuditEntry;
 use tracing::{debug, info, warn};
 
 use crate::access::{Who, same};
@@ -241,7 +241,7 @@ async fn audit(
     let Some(who) = who.filter(|_| route.path != "/api/v1/frontier/submit") else {
         return;
     };
-    let audit = Audit {
+    let audit = NewAuditEntry {
         who: &name,
         role: who.role,
         action: route.summary,
@@ -250,7 +250,8 @@ async fn audit(
         status,
         request_id: id,
     };
-    let noted = match tokio::time::timeout(AUDIT_PATIENCE, app.store.add_audit(&audit)).await {
+    let noted = match tokio::time::timeout(AUDIT_PATIENCE, app.store.add_audit_entry(&audit)).await
+    {
         Ok(noted) => noted.map_err(|error| error.to_string()),
         Err(_) => Err("the store does not answer".to_owned()),
     };

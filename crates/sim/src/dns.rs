@@ -21,7 +21,7 @@ pub enum DnsAnswer {
     NoSuchName,
     ServerFailure,
     /// Nothing at all, for so long; then the addresses.
-    Late(Duration, Vec<IpAddr>),
+    Overdue(Duration, Vec<IpAddr>),
 }
 
 type Script = dyn Fn(&str, usize) -> DnsAnswer + Send + Sync;
@@ -149,7 +149,7 @@ impl Shared {
         let mut records: Vec<(u16, Vec<u8>)> = Vec::new();
         match (self.script)(&name, nth) {
             DnsAnswer::Addresses(addresses) => records = of_kind(kind, &addresses),
-            DnsAnswer::Late(wait, addresses) => {
+            DnsAnswer::Overdue(wait, addresses) => {
                 tokio::time::sleep(wait).await;
                 records = of_kind(kind, &addresses);
             }

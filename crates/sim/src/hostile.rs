@@ -64,15 +64,15 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// with: of a client that gives up a head after seconds, a body that is slower
 /// than a kilobyte a second, and more than ten mebibytes.
 #[derive(Debug, Clone)]
-pub struct HostileAnswer {
+pub struct HostileResponse {
     pub name: &'static str,
     pub acts: Vec<Act>,
     pub ends: &'static str,
 }
 
 /// All that is known to have hurt somebody.
-pub fn hostile_answers() -> Vec<HostileAnswer> {
-    let answer = |(name, acts, ends)| HostileAnswer { name, acts, ends };
+pub fn hostile_responses() -> Vec<HostileResponse> {
+    let answer = |(name, acts, ends)| HostileResponse { name, acts, ends };
     table().into_iter().map(answer).collect()
 }
 

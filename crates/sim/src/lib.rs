@@ -50,14 +50,14 @@ pub use fakes::{
 };
 pub use fault::{Fault, FaultRule, Target, When};
 pub use hostile::{
-    BROTLI_GIBIBYTE, HostileAnswer, LOOPBACK_SPELLINGS, hostile_answers, zstd_gibibyte,
+    BROTLI_GIBIBYTE, HostileResponse, LOOPBACK_SPELLINGS, hostile_responses, zstd_gibibyte,
 };
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database, postgres_program};
 pub use raw::{Act, RawServer};
-pub use relay::{Mood, Relay};
+pub use relay::{RelayMode, TcpRelay};
 pub use render::{FeedDefect, FeedFormat};
 pub use server::SimServer;
 pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};

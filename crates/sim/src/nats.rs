@@ -40,7 +40,7 @@ impl NatsServer {
             watchdog: None,
             port: 0,
         };
-        server.revive()?;
+        server.restart()?;
         Ok(server)
     }
 
@@ -58,7 +58,7 @@ impl NatsServer {
     }
 
     /// Starts it again after [`NatsServer::kill`], on another port.
-    pub fn revive(&mut self) -> io::Result<()> {
+    pub fn restart(&mut self) -> io::Result<()> {
         let binary = find_binary().ok_or_else(|| {
             let why = "nats-server was not found; install it with: apt-get install nats-server";
             io::Error::new(io::ErrorKind::NotFound, why)

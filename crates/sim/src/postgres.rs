@@ -70,7 +70,7 @@ impl PostgresServer {
             "-D",
         ]);
         finished(initdb.arg(server.data()))?;
-        server.restart(false)?;
+        server.start_process(false)?;
         Ok(server)
     }
 
@@ -126,11 +126,11 @@ impl PostgresServer {
     }
 
     /// Starts the server again after [`PostgresServer::kill`].
-    pub fn revive(&mut self) -> io::Result<()> {
-        self.restart(false)
+    pub fn restart(&mut self) -> io::Result<()> {
+        self.start_process(false)
     }
 
-    fn restart(&mut self, remove_at_end: bool) -> io::Result<()> {
+    fn start_process(&mut self, remove_at_end: bool) -> io::Result<()> {
         let mut watchdog = Command::new("sh");
         watchdog
             .args(["-c", WATCHDOG])
@@ -281,7 +281,7 @@ impl PostgresServer {
     /// A server in a static is never dropped: its watchdog cleans up instead.
     fn until_the_process_ends(mut self) -> io::Result<Self> {
         self.end_watchdog();
-        self.restart(true)?;
+        self.start_process(true)?;
         Ok(self)
     }
 }

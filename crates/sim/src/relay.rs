@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 /// How a cable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
+pub enum RelayMode {
     Whole,
     /// Connections are taken, and not one byte passes in any direction.
     Silent,
@@ -24,18 +24,18 @@ pub enum Mood {
 
 /// A running relay; it ends when it is dropped.
 #[derive(Debug)]
-pub struct Relay {
+pub struct TcpRelay {
     address: SocketAddr,
-    mood: watch::Sender<Mood>,
+    mood: watch::Sender<RelayMode>,
     accepting: JoinHandle<()>,
 }
 
-impl Relay {
+impl TcpRelay {
     /// Carries whatever comes to `bind` to the socket at `to`.
     pub async fn start(bind: impl ToSocketAddrs, to: &Path) -> io::Result<Self> {
         let listener = TcpListener::bind(bind).await?;
         let address = listener.local_addr()?;
-        let (mood, moods) = watch::channel(Mood::Whole);
+        let (mood, moods) = watch::channel(RelayMode::Whole);
         let accepting = tokio::spawn(accept(listener, Arc::from(to), moods));
         Ok(Self {
             address,
@@ -48,18 +48,18 @@ impl Relay {
         self.address
     }
 
-    pub fn set(&self, mood: Mood) {
+    pub fn set(&self, mood: RelayMode) {
         self.mood.send_replace(mood);
     }
 }
 
-impl Drop for Relay {
+impl Drop for TcpRelay {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-async fn accept(listener: TcpListener, to: Arc<Path>, moods: watch::Receiver<Mood>) {
+async fn accept(listener: TcpListener, to: Arc<Path>, moods: watch::Receiver<RelayMode>) {
     let mut carried = JoinSet::new();
     loop {
         if let Ok((from, _)) = listener.accept().await {
@@ -76,7 +76,7 @@ async fn accept(listener: TcpListener, to: Arc<Path>, moods: watch::Receiver<Moo
 async fn carry(
     from: tokio::net::TcpStream,
     to: &Path,
-    mut moods: watch::Receiver<Mood>,
+    mut moods: watch::Receiver<RelayMode>,
 ) -> io::Result<()> {
     whole(&mut moods).await?;
     let _ = from.set_nodelay(true);
@@ -85,7 +85,7 @@ async fn carry(
     let broken = async {
         let mut moods = moods.clone();
         // A relay that is gone breaks nothing: this task goes with it.
-        let _ = moods.wait_for(|mood| *mood == Mood::Broken).await;
+        let _ = moods.wait_for(|mood| *mood == RelayMode::Broken).await;
     };
     tokio::select! {
         ended = pass(from_read, to_write, moods.clone()) => ended,
@@ -94,13 +94,13 @@ async fn carry(
     }
 }
 
-async fn whole(moods: &mut watch::Receiver<Mood>) -> io::Result<()> {
+async fn whole(moods: &mut watch::Receiver<RelayMode>) -> io::Result<()> {
     let mood = *moods
-        .wait_for(|mood| *mood != Mood::Silent)
+        .wait_for(|mood| *mood != RelayMode::Silent)
         .await
         .map_err(io::Error::other)?;
     match mood {
-        Mood::Broken => Err(io::ErrorKind::BrokenPipe.into()),
+        RelayMode::Broken => Err(io::ErrorKind::BrokenPipe.into()),
         _ => Ok(()),
     }
 }
@@ -108,7 +108,7 @@ async fn whole(moods: &mut watch::Receiver<Mood>) -> io::Result<()> {
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut moods: watch::Receiver<Mood>,
+    mut moods: watch::Receiver<RelayMode>,
 ) -> io::Result<()> {
     let mut bytes = vec![0; 16 * 1024];
     loop {

@@ -16,7 +16,7 @@ const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One change, or the attempt.
 #[derive(Debug, Clone, Serialize)]
-pub struct Audited {
+pub struct AuditEntry {
     pub audit_id: i64,
     pub at: Moment,
     /// The name of the token.
@@ -33,7 +33,7 @@ pub struct Audited {
 
 /// What is to be noted of one.
 #[derive(Debug, Clone, Copy)]
-pub struct Audit<'a> {
+pub struct NewAuditEntry<'a> {
     pub who: &'a str,
     pub role: Role,
     pub action: &'a str,
@@ -44,7 +44,7 @@ pub struct Audit<'a> {
 }
 
 impl Store {
-    pub async fn add_audit(&self, audit: &Audit<'_>) -> Result<()> {
+    pub async fn add_audit_entry(&self, audit: &NewAuditEntry<'_>) -> Result<()> {
         let now = self.now().await?;
         let sql = "INSERT INTO audit (audit_id, at, who, role, action, method, path, status, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let values = [
@@ -62,7 +62,7 @@ impl Store {
     }
 
     /// The newest first; those before an earlier page with `before`.
-    pub async fn audits(&self, before: Option<i64>, limit: u32) -> Result<Vec<Audited>> {
+    pub async fn audit_entries(&self, before: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
         let sql = "SELECT audit_id, at, who, role, action, method, path, status, request_id FROM audit WHERE audit_id < $1 ORDER BY audit_id DESC LIMIT $2";
         let before = before.unwrap_or(i64::MAX);
         let values = [Value::Int(before), Value::Int(i64::from(limit))];
@@ -70,7 +70,7 @@ impl Store {
         rows.iter().map(audited).collect()
     }
 
-    pub(crate) async fn forget_audits(&self, now: Moment) -> Result<()> {
+    pub(crate) async fn prune_audit_log(&self, now: Moment) -> Result<()> {
         let since = Moment(now.0.saturating_sub(millis(KEPT)));
         let since = Value::Int(first_id(since));
         let sql = "DELETE FROM audit WHERE audit_id < $1";
@@ -80,8 +80,8 @@ impl Store {
     }
 }
 
-fn audited(row: &Row) -> Result<Audited> {
-    Ok(Audited {
+fn audited(row: &Row) -> Result<AuditEntry> {
+    Ok(AuditEntry {
         audit_id: row.int(0)?,
         at: row.moment(1)?,
         who: row.text(2)?,

@@ -12,7 +12,7 @@ use crate::store::Store;
 
 /// The database itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vitals {
+pub struct Diagnostics {
     pub bytes: u64,
     /// Open connections and the most that there may be, where there is a server.
     pub connections: Option<(u64, u64)>,
@@ -20,7 +20,7 @@ pub struct Vitals {
 
 /// Why the most urgent URL of a host that is due was not fetched yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Late {
+pub enum Overdue {
     /// Nobody has come for it.
     Ready,
     /// The host is being asked, or has just been.
@@ -31,8 +31,8 @@ pub enum Late {
 
 /// The hosts that are late for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LateHosts {
-    pub late: Late,
+pub struct OverdueHosts {
+    pub late: Overdue,
     pub hosts: u64,
     /// The one that waits longest: how long its URL has been due.
     pub overdue: Duration,
@@ -56,7 +56,7 @@ pub struct Leases {
 
 /// URLs that were given up for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenUp {
+pub struct PermanentFailures {
     pub reason: String,
     pub urls: u64,
     pub example: String,
@@ -66,13 +66,13 @@ pub struct GivenUp {
 const LOOKED_AT: i64 = 100_000;
 
 impl Store {
-    pub async fn vitals(&self) -> Result<Vitals> {
+    pub async fn diagnostics(&self) -> Result<Diagnostics> {
         let rows = self.rows(Statement::new(self.vitals_sql(), [])).await?;
         let Some(row) = rows.first() else {
             return Err(crate::StoreError::corrupt("answer", "no vitals"));
         };
         let (used, most) = (row.optional_int(1)?, row.optional_int(2)?);
-        Ok(Vitals {
+        Ok(Diagnostics {
             bytes: row.int(0)?.unsigned_abs(),
             connections: used
                 .zip(most)
@@ -82,21 +82,21 @@ impl Store {
 
     /// The hosts whose URLs are due, by why they wait. Looks at every host that
     /// waits.
-    pub async fn late_hosts(&self) -> Result<Vec<LateHosts>> {
+    pub async fn overdue_hosts(&self) -> Result<Vec<OverdueHosts>> {
         let now = self.now().await?;
         let mut found = Vec::new();
         for (late, condition, first) in [
             (
-                Late::Ready,
+                Overdue::Ready,
                 "gate_at <= $1 AND blocked_until <= $1",
                 "ready_at",
             ),
             (
-                Late::Gated,
+                Overdue::Gated,
                 "gate_at > $1 AND blocked_until <= $1",
                 "head_due",
             ),
-            (Late::Blocked, "blocked_until > $1", "head_due"),
+            (Overdue::Blocked, "blocked_until > $1", "head_due"),
         ] {
             let which =
                 format!("FROM hosts WHERE head_priority > 0 AND head_due <= $1 AND {condition}");
@@ -113,7 +113,7 @@ impl Store {
                 continue;
             };
             let blocked_until = row.moment(5)?;
-            found.push(LateHosts {
+            found.push(OverdueHosts {
                 late,
                 hosts: count.int(0)?.unsigned_abs(),
                 overdue: now.since(row.moment(0)?),
@@ -151,19 +151,19 @@ impl Store {
 
     /// Dead URLs by their reason, the most frequent first. Where there are more
     /// than 100,000, these are the first of them, and a fair sample.
-    pub async fn given_up(&self, reasons: u32) -> Result<Vec<GivenUp>> {
+    pub async fn permanent_failures(&self, reasons: u32) -> Result<Vec<PermanentFailures>> {
         let sql = "SELECT reason, count(*), min(url) FROM
                 (SELECT coalesce(reason, 'unknown') AS reason, url FROM urls WHERE status = 4 ORDER BY host_id, url_id LIMIT $1) AS some_urls
             GROUP BY reason ORDER BY 2 DESC, 1 LIMIT $2";
         let values = [Value::Int(LOOKED_AT), Value::Int(i64::from(reasons))];
-        let given_up = |row: &Row| -> Result<GivenUp> {
-            Ok(GivenUp {
+        let permanent_failures = |row: &Row| -> Result<PermanentFailures> {
+            Ok(PermanentFailures {
                 reason: row.text(0)?,
                 urls: row.int(1)?.unsigned_abs(),
                 example: row.text(2)?,
             })
         };
         let rows = self.rows(Statement::new(sql, values)).await?;
-        rows.iter().map(given_up).collect()
+        rows.iter().map(permanent_failures).collect()
     }
 }

@@ -123,7 +123,7 @@ impl Store {
 
     /// Writes down what a sink said, all in one transaction. A verdict about
     /// an older revision or a lost lease changes nothing.
-    pub async fn settle_deliveries(
+    pub async fn complete_deliveries(
         &self,
         sink: &str,
         verdicts: &[(Delivery, DeliveryVerdict)],
@@ -152,8 +152,8 @@ impl Store {
                         key.clone(),
                     ));
                     // What failed before is there now, in a later revision.
-                    let revive = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
-                    statements.push(Statement::new(revive, key[..4].to_vec()));
+                    let restart = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
+                    statements.push(Statement::new(restart, key[..4].to_vec()));
                 }
                 DeliveryVerdict::Retry { error, after } => {
                     let sql = "UPDATE deliveries SET last_error = $1, next_attempt_at = $2
@@ -201,7 +201,7 @@ impl Store {
     }
 
     /// Gives dead letters of a sink another try; says how many.
-    pub async fn retry_dead(&self, sink: &str) -> Result<u64> {
+    pub async fn retry_dead_letters(&self, sink: &str) -> Result<u64> {
         let now = self.now().await?;
         let order = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
             SELECT l.sink, l.host_id, l.url_id, l.revision, 0, $1, $1 FROM dead_letters l

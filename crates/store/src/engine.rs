@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use tidings_document::Sketch;
 
 use crate::error::{Result, StoreError};
-use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
+use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::Alike;
+use crate::near::NearDuplicate;
 use crate::settle::Settlement;
 use crate::submission::Prepared;
 use crate::turn::Turn;
@@ -35,7 +35,7 @@ pub(crate) trait Engine: Send + Sync + Debug {
     async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>>;
 
     /// Extends leases; false where the lease was lost.
-    async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>>;
+    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>>;
 
     /// Takes URLs out of the frontier; how many were there.
     async fn remove(&self, ids: &[FrontierId]) -> Result<u64>;
@@ -45,7 +45,7 @@ pub(crate) trait Engine: Send + Sync + Debug {
     async fn requeue(&self, ids: &[FrontierId]) -> Result<u64>;
 
     /// The document most like a text, if one is alike.
-    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>>;
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>>;
 
     /// Sums up what can be summed up and drops what is too old.
     async fn maintain(&self, keep_events_since: Moment) -> Result<()>;
@@ -66,7 +66,7 @@ pub(crate) trait Engine: Send + Sync + Debug {
     fn change_horizon(&self) -> &'static str;
 
     /// SQL for size in bytes, connections that are open, and the most there may be.
-    fn vitals(&self) -> &'static str;
+    fn diagnostics(&self) -> &'static str;
 
     /// Where the data is, for messages. Never with a password.
     fn place(&self) -> &str;

@@ -198,7 +198,7 @@ impl Store {
     }
 
     /// Makes a feed due at a moment, unless it is due before; a paused one goes on.
-    pub async fn wake_feed(&self, feed_id: i64, at: Moment) -> Result<()> {
+    pub async fn resume_feed(&self, feed_id: i64, at: Moment) -> Result<()> {
         let sql = "UPDATE feeds SET paused_reason = NULL,
                 next_poll_at = CASE WHEN next_poll_at < $1 THEN next_poll_at ELSE $2 END
             WHERE feed_id = $3";
@@ -250,7 +250,7 @@ impl Store {
     }
 
     /// Extends the lease of a long poll; false when it was lost.
-    pub async fn keep_feed(&self, claim: &FeedClaim, lease: Duration) -> Result<bool> {
+    pub async fn extend_feed_lease(&self, claim: &FeedClaim, lease: Duration) -> Result<bool> {
         let until = self.now().await?.plus(lease);
         let sql = "UPDATE feeds SET lease_until = $1 WHERE feed_id = $2 AND attempt = $3";
         let values = [
@@ -262,7 +262,7 @@ impl Store {
     }
 
     /// Which of these titles the source has not had, and remembers them all.
-    pub async fn note_titles(&self, source_id: i64, titles: &[[u8; 16]]) -> Result<Vec<bool>> {
+    pub async fn record_titles(&self, source_id: i64, titles: &[[u8; 16]]) -> Result<Vec<bool>> {
         let now = self.now().await?;
         let sql = "INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
         let statement = |hash: &[u8; 16]| {
@@ -398,7 +398,7 @@ impl Store {
 
     /// Forgets log lines that are older than `keep`, and all but the newest
     /// thousand of a feed.
-    pub async fn forget_fetch_log(&self, keep: Duration) -> Result<u64> {
+    pub async fn prune_fetch_log(&self, keep: Duration) -> Result<u64> {
         let before = self.now().await?.0.saturating_sub(millis(keep));
         let old = Statement::new(
             "DELETE FROM feed_fetch_log WHERE started_at < $1",
@@ -415,7 +415,7 @@ impl Store {
     }
 
     /// Forgets titles that were seen longer ago.
-    pub async fn forget_titles(&self, keep: Duration) -> Result<u64> {
+    pub async fn prune_titles(&self, keep: Duration) -> Result<u64> {
         let before = self.now().await?.0.saturating_sub(millis(keep));
         self.execute(Statement::new(
             "DELETE FROM seen_titles WHERE seen_at < $1",

@@ -194,7 +194,7 @@ impl Claimed {
 /// The right to fetch one URL, until the lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    pub ticket: Ticket,
+    pub ticket: LeaseToken,
     pub url: FetchUrl,
     pub key: UrlKey,
     pub source_id: i64,
@@ -213,7 +213,7 @@ pub struct Claim {
 
 /// What proves a claim: whoever holds an older attempt number can't write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Ticket {
+pub struct LeaseToken {
     pub id: FrontierId,
     pub attempt: i32,
 }
@@ -221,13 +221,13 @@ pub struct Ticket {
 /// The end of a claim.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    pub ticket: Ticket,
+    pub ticket: LeaseToken,
     pub outcome: Outcome,
     pub host: HostChange,
 }
 
 impl Completion {
-    pub fn new(ticket: Ticket, outcome: Outcome) -> Self {
+    pub fn new(ticket: LeaseToken, outcome: Outcome) -> Self {
         Self {
             ticket,
             outcome,

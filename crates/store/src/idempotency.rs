@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Forgets keys older than `keep`.
-    pub async fn forget_idempotent(&self, keep: Duration) -> Result<u64> {
+    pub async fn prune_idempotency_keys(&self, keep: Duration) -> Result<u64> {
         let before = self.now().await?.0.saturating_sub(millis(keep));
         self.execute(Statement::new(
             "DELETE FROM idempotency WHERE created_at < $1",

@@ -39,28 +39,28 @@ mod tasks;
 mod tokens;
 mod turn;
 
-pub use audit::{Audit, Audited};
-pub use checkup::{GivenUp, Late, LateHosts, Leases, Vitals};
+pub use audit::{AuditEntry, NewAuditEntry};
+pub use checkup::{Diagnostics, Leases, Overdue, OverdueHosts, PermanentFailures};
 pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
 pub use documents::{ChangeCursor, NewDocument, StoredDocument};
 pub use error::{Result, StoreError};
 pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
 pub use frontier::{
-    Claim, ClaimRequest, Claimed, Completion, HostChange, Origin, Outcome, Status, Submission,
-    Target, Ticket, Verdict,
+    Claim, ClaimRequest, Claimed, Completion, HostChange, LeaseToken, Origin, Outcome, Status,
+    Submission, Target, Verdict,
 };
 pub use hosts::{Host, Robots};
 pub use idempotency::Replay;
 pub use ids::{FrontierId, HostId, ParseFrontierIdError, UrlId};
 pub use listing::{Cursor, Filter, Order, Page, ParseCursorError, UrlRow};
-pub use marks::Mark;
+pub use marks::SharedValue;
 pub use migrate_store::{CopyProgress, copy_store};
 pub use moment::Moment;
-pub use near::Alike;
+pub use near::NearDuplicate;
 pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
-pub use slots::{Slot, Turn as HostTurn};
+pub use slots::{AcquiredHost, HostPermit};
 pub use sources::{NewSource, Source};
 pub use stats::{CountRow, HostStats, Stats};
 pub use store::{Store, StoreOptions};

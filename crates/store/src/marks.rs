@@ -8,7 +8,7 @@ use crate::store::Store;
 
 /// One fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mark {
+pub struct SharedValue {
     pub value: String,
     pub n: i64,
     pub at: Moment,
@@ -18,11 +18,11 @@ pub struct Mark {
 pub(crate) const POLLS: &str = "polls";
 
 impl Store {
-    pub async fn mark(&self, name: &str) -> Result<Option<Mark>> {
+    pub async fn mark(&self, name: &str) -> Result<Option<SharedValue>> {
         let sql = "SELECT value, n, at FROM marks WHERE name = $1";
         let rows = self.rows(Statement::new(sql, [Value::from(name)])).await?;
-        let mark = |row: &crate::engine::Row| -> Result<Mark> {
-            Ok(Mark {
+        let mark = |row: &crate::engine::Row| -> Result<SharedValue> {
+            Ok(SharedValue {
                 value: row.text(0)?,
                 n: row.int(1)?,
                 at: row.moment(2)?,
@@ -33,7 +33,12 @@ impl Store {
 
     /// Replaces a mark if it is still the one that was seen; false when another
     /// machine was first.
-    pub async fn replace_mark(&self, name: &str, seen: Option<&Mark>, mark: &Mark) -> Result<bool> {
+    pub async fn replace_shared_value(
+        &self,
+        name: &str,
+        seen: Option<&SharedValue>,
+        mark: &SharedValue,
+    ) -> Result<bool> {
         let new = [
             Value::from(name),
             Value::from(mark.value.as_str()),

@@ -18,7 +18,7 @@ const COMPARED: usize = 16;
 
 /// A document that is nearly the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Alike {
+pub struct NearDuplicate {
     pub id: FrontierId,
     /// The cluster that it is in.
     pub cluster: FrontierId,
@@ -76,7 +76,7 @@ pub(crate) fn most_alike<'a>(
 
 /// The cluster of a new or changed document as it is kept: none for the first,
 /// even if the others say so.
-pub(crate) fn joined(id: FrontierId, alike: Option<Alike>) -> Option<FrontierId> {
+pub(crate) fn joined(id: FrontierId, alike: Option<NearDuplicate>) -> Option<FrontierId> {
     alike
         .map(|alike| alike.cluster)
         .filter(|first| *first != id)

@@ -20,12 +20,12 @@ use tokio_postgres::Config;
 use crate::clock::{Leap, StoreClock};
 use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
-use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
+use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::Alike;
+use crate::near::NearDuplicate;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
 use crate::store::StoreOptions;
@@ -280,7 +280,7 @@ impl Engine for PostgresEngine {
         Ok(accepted)
     }
 
-    async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>> {
+    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
         // Whoever extended a lease relies on it.
         let (mut connection, now) = self.begin(DURABLE).await?;
         let renewed = claim::renew(&mut connection, tickets, lease_ms, now).await?;
@@ -302,7 +302,7 @@ impl Engine for PostgresEngine {
         Ok(requeued)
     }
 
-    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let mut connection = self.pool.get().await?;
         near::nearest(&mut connection, sketch).await
     }
@@ -367,7 +367,7 @@ impl Engine for PostgresEngine {
         }
     }
 
-    fn vitals(&self) -> &'static str {
+    fn diagnostics(&self) -> &'static str {
         "SELECT pg_database_size(current_database()), (SELECT CAST(sum(numbackends) AS BIGINT) FROM pg_stat_database),
             CAST(current_setting('max_connections') AS BIGINT)"
     }

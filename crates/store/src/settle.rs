@@ -4,14 +4,14 @@
 use serde_json::{Value as Json, json};
 
 use crate::documents::{PreparedDocument, prepare};
-use crate::frontier::{Completion, HostChange, Outcome, Status, Ticket};
+use crate::frontier::{Completion, HostChange, LeaseToken, Outcome, Status};
 use crate::moment::millis;
 use crate::submission::{Prepared, storable};
 
 /// What to do with the rows of one claimed URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Settlement {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: LeaseToken,
     /// The status from now on; `None` keeps what it was before the claim.
     pub(crate) status: Option<Status>,
     pub(crate) reason: Option<String>,

@@ -17,7 +17,7 @@ use crate::store::Store;
 
 /// The right to make one request to a host, until the lease ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Slot {
+pub struct HostPermit {
     pub host: HostId,
     /// Before this moment it was not ours, by the clock of this process.
     pub asked_at: Instant,
@@ -28,8 +28,8 @@ pub struct Slot {
 
 /// Whether it is one's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
-    Now(Slot),
+pub enum AcquiredHost {
+    Now(HostPermit),
     /// Ask again after this.
     Later(Duration),
 }
@@ -39,7 +39,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 impl Store {
     /// Takes a turn at a host, if it may be asked now.
-    pub async fn take_slot(&self, host: &HostKey, lease: Duration) -> Result<Turn> {
+    pub async fn acquire_host(&self, host: &HostKey, lease: Duration) -> Result<AcquiredHost> {
         let asked_at = Instant::now();
         let now = self.now().await?;
         let id = HostId::of(host);
@@ -77,7 +77,7 @@ impl Store {
         );
         let answers = self.run(vec![add, take, see]).await?;
         if let Some(row) = answers[1].rows.first() {
-            return Ok(Turn::Now(Slot {
+            return Ok(AcquiredHost::Now(HostPermit {
                 host: id,
                 asked_at,
                 started_at: now,
@@ -89,12 +89,14 @@ impl Store {
             None => now.0,
         };
         let wait = ready.saturating_sub(now.0).max(1);
-        Ok(Turn::Later(Duration::from_millis(wait.unsigned_abs())))
+        Ok(AcquiredHost::Later(Duration::from_millis(
+            wait.unsigned_abs(),
+        )))
     }
 
     /// Gives a turn back, with what was learned of the host. One whose lease has
     /// ended, and whose place another has taken, changes nothing.
-    pub async fn return_slot(&self, slot: &Slot, change: &HostChange) -> Result<()> {
+    pub async fn release_host(&self, slot: &HostPermit, change: &HostChange) -> Result<()> {
         let now = self.now().await?;
         let rest = host_rest(change, &Outcome::NotModified { again_in: None });
         let sql = "UPDATE hosts SET in_flight = CASE WHEN in_flight > 0 THEN in_flight - 1 ELSE 0 END,
@@ -118,16 +120,16 @@ impl Store {
     }
 
     /// Waits for a turn, at most so long.
-    pub async fn wait_for_slot(
+    pub async fn wait_for_host(
         &self,
         host: &HostKey,
         lease: Duration,
         patience: Duration,
-    ) -> Result<Turn> {
+    ) -> Result<AcquiredHost> {
         let deadline = Instant::now() + patience;
         loop {
-            match self.take_slot(host, lease).await? {
-                Turn::Later(wait) if Instant::now() < deadline => {
+            match self.acquire_host(host, lease).await? {
+                AcquiredHost::Later(wait) if Instant::now() < deadline => {
                     // Whoever is at it may be done long before its lease ends.
                     tokio::time::sleep(wait.min(LOOK_AGAIN)).await;
                 }
@@ -137,7 +139,7 @@ impl Store {
     }
 
     /// Extends a lease by its length from now; false when it is another's.
-    pub async fn keep_slot(&self, slot: &Slot, lease: Duration) -> Result<bool> {
+    pub async fn extend_host_permit(&self, slot: &HostPermit, lease: Duration) -> Result<bool> {
         let until = self.now().await?.plus(lease);
         let sql = "UPDATE hosts SET lease_until = $1, gate_at = CASE WHEN in_flight >= max_in_flight THEN $1 ELSE gate_at END
             WHERE host_id = $2 AND (max_in_flight > 1 OR last_start_at = $3)";

@@ -223,14 +223,14 @@ impl Store {
     }
 
     /// Whether a seed was offered before.
-    pub async fn is_seed(&self, url: &str) -> Result<bool> {
+    pub async fn was_starter_source(&self, url: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM seeds WHERE url = $1";
         let rows = self.rows(Statement::new(sql, [Value::from(url)])).await?;
         Ok(!rows.is_empty())
     }
 
     /// Remembers a seed for ever; false when it was offered before.
-    pub async fn remember_seed(&self, url: &str) -> Result<bool> {
+    pub async fn record_starter_source(&self, url: &str) -> Result<bool> {
         let now = self.now().await?;
         let sql = "INSERT INTO seeds (url, seeded_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         Ok(self

@@ -23,12 +23,12 @@ use tidings_document::Sketch;
 use crate::clock::{Leap, StoreClock};
 use crate::engine::{Answer, Engine, Outlives, Statement};
 use crate::error::{Result, StoreError};
-use crate::frontier::{ClaimRequest, Claimed, Ticket, Verdict};
+use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
 use crate::listing::Waiting;
 use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::Alike;
+use crate::near::NearDuplicate;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::settle::Settlement;
 use crate::store::StoreOptions;
@@ -281,7 +281,7 @@ impl Engine for SqliteEngine {
             .await
     }
 
-    async fn renew(&self, tickets: &[Ticket], lease_ms: i64) -> Result<Vec<bool>> {
+    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
         let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
         self.writer
             .write(Durability::Process, move |connection| {
@@ -308,7 +308,7 @@ impl Engine for SqliteEngine {
             .await
     }
 
-    async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+    async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let sketch = sketch.clone();
         self.readers
             .read(move |connection| near::nearest(connection, &sketch))
@@ -380,7 +380,7 @@ impl Engine for SqliteEngine {
         }
     }
 
-    fn vitals(&self) -> &'static str {
+    fn diagnostics(&self) -> &'static str {
         "SELECT page_count * page_size, NULL, NULL FROM pragma_page_count(), pragma_page_size()"
     }
 

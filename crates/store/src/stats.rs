@@ -44,7 +44,7 @@ const COUNTED_OF_A_HOST: u32 = 100_000;
 impl Store {
     /// How the URLs of one host stand. Hosts have no books of their own, so
     /// this counts, and stops at a number that takes a fraction of a second.
-    pub async fn stats_of_host(&self, host: HostId) -> Result<HostStats> {
+    pub async fn host_stats(&self, host: HostId) -> Result<HostStats> {
         let mut by_status = zeros();
         for (status, n) in self.count_host(host, COUNTED_OF_A_HOST + 1).await? {
             by_status.insert(status.as_str(), n);

@@ -12,10 +12,10 @@ use tracing::debug;
 
 use crate::engine::{Answer, Engine, Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::frontier::{ClaimRequest, Claimed, Completion, Submission, Ticket, Verdict};
+use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
-use crate::near::Alike;
+use crate::near::NearDuplicate;
 use crate::postgres::{self, PostgresEngine};
 use crate::settle::settle;
 use crate::sqlite::{self, SqliteEngine};
@@ -176,19 +176,23 @@ impl Store {
     }
 
     /// Extends leases while the work goes on; false where one was lost.
-    pub async fn heartbeat(&self, tickets: &[Ticket], lease: Duration) -> Result<Vec<bool>> {
+    pub async fn extend_leases(
+        &self,
+        tickets: &[LeaseToken],
+        lease: Duration,
+    ) -> Result<Vec<bool>> {
         self.retried("heartbeat", || self.engine.renew(tickets, millis(lease)))
             .await
     }
 
     /// Holds the end of a process against what it was doing: each lease that is
     /// still held counts as if it had ended so many times more without a word.
-    pub async fn accuse(&self, tickets: &[Ticket], weight: u16) -> Result<()> {
+    pub async fn blame_for_crash(&self, tickets: &[LeaseToken], weight: u16) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
             self.waiting().leases
         );
-        let accused = |ticket: &Ticket| {
+        let accused = |ticket: &LeaseToken| {
             let values = [
                 Value::Int(i64::from(weight)),
                 Value::Int(ticket.id.host.0),
@@ -225,7 +229,7 @@ impl Store {
     }
 
     /// The document most like a text, if one is alike.
-    pub async fn nearest(&self, sketch: &Sketch) -> Result<Option<Alike>> {
+    pub async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         self.retried("nearest", || self.engine.nearest(sketch))
             .await
     }
@@ -236,7 +240,7 @@ impl Store {
         let since = Moment(now.0.saturating_sub(millis(keep_events)));
         self.retried("maintain", || self.engine.maintain(since))
             .await?;
-        self.forget_audits(now).await
+        self.prune_audit_log(now).await
     }
 
     /// For tests of programs that meet a store from the future.
@@ -261,7 +265,7 @@ impl Store {
     }
 
     pub(crate) fn vitals_sql(&self) -> &'static str {
-        self.engine.vitals()
+        self.engine.diagnostics()
     }
 
     pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {

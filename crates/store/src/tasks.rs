@@ -143,7 +143,7 @@ impl Store {
     }
 
     /// Forgets tasks that started longer than `keep` ago.
-    pub async fn forget_tasks(&self, keep: Duration) -> Result<u64> {
+    pub async fn prune_tasks(&self, keep: Duration) -> Result<u64> {
         let before = self.now().await?.0.saturating_sub(millis(keep));
         self.execute(Statement::new(
             "DELETE FROM tasks WHERE created_at < $1",

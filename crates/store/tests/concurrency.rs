@@ -558,7 +558,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
         tokio::time::sleep(Duration::from_millis(700)).await;
         server.kill().unwrap();
         tokio::time::sleep(Duration::from_millis(200)).await;
-        server.revive().unwrap();
+        server.restart().unwrap();
         let back = Instant::now();
         while store.claim(&ClaimRequest::new(99, 1)).await.is_err() {
             assert!(

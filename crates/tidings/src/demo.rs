@@ -221,11 +221,11 @@ impl<'a> Demo<'a> {
         loop {
             let page = self.store.list(&filter, Order::Id, after, PAGE).await?;
             // An address that leads elsewhere is over; what it led to is not.
-            let given_up = page
+            let permanent_failures = page
                 .rows
                 .iter()
                 .filter(|row| row.reason.as_deref() != Some(REDIRECT));
-            keys.extend(given_up.map(|row| row.url_key));
+            keys.extend(permanent_failures.map(|row| row.url_key));
             after = page.next;
             if after.is_none() {
                 return Ok(keys);

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use serde::Serialize;
 use tidings_engine::{
-    Deliverer, KeptPages, Outside, PollEnded, PollOptions, Poller, WorkOptions, Worker,
+    Deliverer, FetchContext, FetchOptions, PageArchive, PollOptions, PollReport, Poller, Worker,
 };
 use tidings_net::{Client, NetOptions};
 use tidings_server::{Server, ServerOptions};
@@ -71,9 +71,9 @@ impl Roles {
         config: &Config,
     ) -> Result<Self, Failure> {
         let client = Client::new(net).context("the network can't be used")?;
-        let outside = || Outside {
+        let outside = || FetchContext {
             lease: config.lease,
-            ..Outside::new(client.clone(), store.clone())
+            ..FetchContext::new(client.clone(), store.clone())
         };
         let poller = || Arc::new(Poller::new(outside(), poll_options(config)));
         let worker = || Arc::new(Worker::new(outside(), work_options(config)));
@@ -128,7 +128,7 @@ impl Roles {
     pub(crate) async fn run(
         &self,
         stop: impl Future<Output = ()>,
-        polled: impl FnMut(&PollEnded),
+        polled: impl FnMut(&PollReport),
     ) -> anyhow::Result<()> {
         let (end, ending) = watch::channel(false);
         let asked = || {
@@ -213,10 +213,10 @@ fn poll_options(config: &Config) -> PollOptions {
     }
 }
 
-fn work_options(config: &Config) -> WorkOptions {
-    let options = WorkOptions::default();
-    let pages = || KeptPages::in_folder(config.data_dir().join("pages"));
-    WorkOptions {
+fn work_options(config: &Config) -> FetchOptions {
+    let options = FetchOptions::default();
+    let pages = || PageArchive::in_folder(config.data_dir().join("pages"));
+    FetchOptions {
         at_once: config.fetch.at_once,
         cores: config.fetch.cores.unwrap_or(options.cores),
         lease: config.lease,

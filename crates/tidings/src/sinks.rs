@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use tidings_document::Document;
-use tidings_engine::{DeliverOptions, Deliverer, KeptPages};
+use tidings_engine::{DeliverOptions, Deliverer, PageArchive};
 use tidings_net::Client;
 use tidings_sinks::{Context, Page, Pages, Sink, build};
 use tidings_store::Store;
@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 /// The pages that workers keep, as sinks ask for them.
 #[derive(Debug)]
-struct Kept(KeptPages);
+struct Kept(PageArchive);
 
 #[async_trait]
 impl Pages for Kept {
@@ -40,7 +40,7 @@ impl Pages for Kept {
 /// What sinks are built with.
 pub(crate) fn context(config: &Config) -> Result<Context, Failure> {
     let client = Client::new(config.net.sink_options()?).context("the network can't be used")?;
-    let pages = KeptPages::in_folder(config.data_dir().join("pages"));
+    let pages = PageArchive::in_folder(config.data_dir().join("pages"));
     Ok(Context {
         pages: Some(Arc::new(Kept(pages))),
         ..Context::new(client, config.data_dir())

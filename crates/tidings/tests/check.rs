@@ -13,12 +13,12 @@ use tidings_sim::{DnsAnswer, DnsServer};
 use tidings_store::{SCHEMA_VERSION, Store, StoreOptions};
 
 /// Something that listens, and a name server that knows one name.
-struct Outside {
+struct FetchContext {
     runtime: tokio::runtime::Runtime,
     dns: DnsServer,
 }
 
-impl Outside {
+impl FetchContext {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -69,7 +69,7 @@ fn probe(ended: &Ended, what: &str) -> (bool, String) {
 
 #[test]
 fn everything_that_works_is_said() {
-    let outside = Outside::new();
+    let outside = FetchContext::new();
     let run = outside
         .check(&["--set", "demo.sites=3"])
         .file("tidings.toml", "net.auth_file = 'auth'\n")
@@ -102,7 +102,7 @@ fn everything_that_works_is_said() {
 
 #[test]
 fn everything_that_does_not_work_is_said_with_what_to_do() {
-    let outside = Outside::new();
+    let outside = FetchContext::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap();
     // Whoever comes is sent away without a word.
@@ -155,7 +155,7 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
 
 #[test]
 fn a_configuration_that_can_not_be_used_has_a_code_of_its_own() {
-    let outside = Outside::new();
+    let outside = FetchContext::new();
     let missing = outside.check(&["--set", "net.ca_file=missing.pem"]).run();
     assert_eq!(missing.code, 78, "{}", missing.stdout);
     let (is_ok, told) = probe(&missing, "files");
@@ -186,7 +186,7 @@ fn a_configuration_that_can_not_be_used_has_a_code_of_its_own() {
 
 #[test]
 fn a_server_that_is_ours_is_no_trouble() {
-    let outside = Outside::new();
+    let outside = FetchContext::new();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

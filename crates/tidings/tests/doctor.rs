@@ -57,7 +57,10 @@ async fn left_alone(address: &str) {
         after: MINUTE,
     };
     let verdicts = [(orders[0].clone(), refused), (orders[1].clone(), later)];
-    store.settle_deliveries("search", &verdicts).await.unwrap();
+    store
+        .complete_deliveries("search", &verdicts)
+        .await
+        .unwrap();
 
     for name in ["paper", "empty"] {
         let new = NewSource {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_adapters::{Text, Trouble};
+use tidings_adapters::{AdapterErrorKind, Text};
 use tidings_sim::{ApiFault, FakeApi};
 
 use crate::rig::{NOW, Rig};
@@ -58,7 +58,7 @@ async fn a_paper_is_one_whatever_its_version() {
 async fn an_error_that_looks_like_a_paper_is_none() {
     let mut rig = rig().await;
     rig.config["query"] = json!("bad:field");
-    assert_eq!(rig.trouble().await, Trouble::Config);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Config);
     let error = rig.try_pull().await.unwrap_err().to_string();
     assert!(error.contains("incorrect field"), "{error}");
 }

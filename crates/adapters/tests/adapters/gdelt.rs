@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_adapters::{Trouble, adapter};
+use tidings_adapters::{AdapterErrorKind, adapter};
 use tidings_sim::{ApiFault, FakeApi};
 
 use crate::rig::{NOW, Rig};
@@ -50,12 +50,12 @@ async fn a_text_with_200_is_an_error() {
     let mut rig = rig().await;
     rig.config["query"] = json!("x");
     let error = rig.try_pull().await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Malformed);
+    assert_eq!(error.trouble, AdapterErrorKind::Malformed);
     assert!(error.message.contains("too short"), "{error}");
     let text = "Please limit requests to one every 5 seconds.".to_owned();
     rig.fake.fail_next([ApiFault::Body(text)]);
     let after = Some(Duration::from_secs(5));
-    assert_eq!(rig.trouble().await, Trouble::RateLimited { after });
+    assert_eq!(rig.trouble().await, AdapterErrorKind::RateLimited { after });
     let error = adapter("gdelt").unwrap().validate(&json!({})).unwrap_err();
     assert_eq!(error.field, "query");
 }
@@ -111,10 +111,10 @@ async fn a_file_that_is_not_the_one_of_the_list_is_refused() {
     let mut rig = files().await;
     rig.fake.publish_many(3, NOW / SLOT * SLOT, 1);
     rig.fake.require_key("00000000000000000000000000000000");
-    assert_eq!(rig.trouble().await, Trouble::Malformed);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
     rig.fake
         .fail_next([ApiFault::None, ApiFault::Body("PK\u{3}\u{4} no".to_owned())]);
-    assert_eq!(rig.trouble().await, Trouble::Malformed);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
     rig.fake.fail_next([ApiFault::Body("<html>".to_owned())]);
-    assert_eq!(rig.trouble().await, Trouble::Malformed);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
 }

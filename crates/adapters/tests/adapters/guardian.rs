@@ -1,7 +1,7 @@
 //! The Guardian: pages from the oldest on, bodies, keys in addresses.
 
 use serde_json::json;
-use tidings_adapters::{Text, Trouble};
+use tidings_adapters::{AdapterErrorKind, Text};
 use tidings_sim::{ApiFault, FakeApi};
 
 use crate::rig::{KEY, NOW, Rig};
@@ -67,9 +67,9 @@ async fn bodies_come_when_they_are_wanted() {
 async fn a_key_that_ran_out_is_said_and_not_shown() {
     let mut rig = rig().await;
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, Trouble::Auth);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
     rig.key = "";
-    assert_eq!(rig.trouble().await, Trouble::Auth);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_adapters::{Text, Trouble};
+use tidings_adapters::{AdapterErrorKind, Text};
 use tidings_sim::{ApiFault, FakeApi, Story};
 
 use crate::rig::{NOW, Rig};
@@ -93,7 +93,7 @@ async fn a_list_is_asked_for_what_is_new_in_it() {
     // An item that does not come is asked for again.
     rig.fake.publish_many(1, NOW, 1);
     rig.fake.fail_next([ApiFault::None, ApiFault::Status(500)]);
-    assert_eq!(rig.trouble().await, Trouble::Network);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Network);
     assert_eq!(rig.pull().await.len(), 1);
 }
 

@@ -1,7 +1,7 @@
 //! NewsAPI: keys, plans that show only the start, stories that are listed late.
 
 use serde_json::json;
-use tidings_adapters::{Trouble, adapter};
+use tidings_adapters::{AdapterErrorKind, adapter};
 use tidings_sim::{ApiFault, FakeApi, Story};
 
 use crate::rig::{KEY, NOW, Rig};
@@ -90,7 +90,7 @@ async fn a_key_that_ran_out_is_said_and_not_shown() {
     let mut rig = rig().await;
     rig.fake.publish_many(3, NOW - 100, 1);
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, Trouble::Auth);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
     let error = rig.try_pull().await.unwrap_err().to_string();
     assert!(
         error.contains("apiKeyInvalid") && error.contains("[hidden]"),

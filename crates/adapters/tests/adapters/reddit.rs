@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidings_adapters::{Text, Trouble};
+use tidings_adapters::{AdapterErrorKind, Text};
 use tidings_sim::{ApiFault, FakeApi, Story};
 
 use crate::rig::{KEY, NOW, Rig};
@@ -52,10 +52,10 @@ async fn with_keys_a_token_is_asked_for_and_never_shown() {
     rig.fake.require_key(PAIR);
     rig.fake.publish_many(3, NOW - 500, 1);
     let error = rig.try_pull().await.unwrap_err();
-    assert_eq!(error.trouble, Trouble::Auth);
+    assert_eq!(error.trouble, AdapterErrorKind::Auth);
     assert!(error.message.contains("REDDIT_CLIENT_ID"), "{error}");
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, Trouble::Auth);
+    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
     rig.key = KEY;
     rig.pull_all().await;
     rig.assert_complete();

@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
 use tidings_adapters::{
-    AdapterError, AdapterItem, Asker, NoAnswer, Pull, PullContext, SourceAdapter, Trouble, adapter,
+    AdapterError, AdapterErrorKind, AdapterHttp, AdapterItem, HttpUnavailable, Pull, PullContext,
+    SourceAdapter, adapter,
 };
 use tidings_net::{Client, Egress, NetOptions, Redirects, Request, Response};
 use tidings_sim::{ApiFault, FakeApi};
@@ -27,11 +28,11 @@ struct Direct {
 }
 
 #[async_trait]
-impl Asker for Direct {
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, NoAnswer> {
+impl AdapterHttp for Direct {
+    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
         self.gaps.lock().unwrap().insert(gap);
         let answer = self.client.fetch(request, Redirects::Report).await;
-        answer.map_err(NoAnswer::Failed)
+        answer.map_err(HttpUnavailable::Failed)
     }
 }
 
@@ -136,7 +137,7 @@ impl Rig {
         assert_eq!(self.delivered.len(), published, "of what was published");
     }
 
-    pub(crate) async fn trouble(&mut self) -> Trouble {
+    pub(crate) async fn trouble(&mut self) -> AdapterErrorKind {
         let error = self.try_pull().await.unwrap_err();
         assert!(!error.to_string().is_empty());
         let shown = format!("{error} {error:?}");
@@ -157,25 +158,25 @@ impl Rig {
         let rows = [
             (
                 ApiFault::TooManyRequests(Some(77)),
-                Trouble::RateLimited {
+                AdapterErrorKind::RateLimited {
                     after: Some(Duration::from_secs(77)),
                 },
             ),
             (
                 ApiFault::TooManyRequests(None),
-                Trouble::RateLimited { after: None },
+                AdapterErrorKind::RateLimited { after: None },
             ),
-            (ApiFault::Status(503), Trouble::Network),
-            (ApiFault::Silence, Trouble::Network),
+            (ApiFault::Status(503), AdapterErrorKind::Network),
+            (ApiFault::Silence, AdapterErrorKind::Network),
             (
                 ApiFault::Body("Your query was too short.".to_owned()),
-                Trouble::Malformed,
+                AdapterErrorKind::Malformed,
             ),
             (
                 ApiFault::Body("{\"unexpected\":".to_owned()),
-                Trouble::Malformed,
+                AdapterErrorKind::Malformed,
             ),
-            (ApiFault::Body(String::new()), Trouble::Malformed),
+            (ApiFault::Body(String::new()), AdapterErrorKind::Malformed),
         ];
         for (fault, trouble) in rows {
             let limit = self.time_limit;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value as Json, json};
 use tidings_adapters::{
-    AdapterError, AdapterItem, Asker, NoAnswer, Pull, PullContext, SourceAdapter, Text,
-    Trouble as Why, next_pull_in,
+    AdapterError, AdapterErrorKind as Why, AdapterHttp, AdapterItem, HttpUnavailable, Pull,
+    PullContext, SourceAdapter, Text, next_pull_in,
 };
 use tidings_net::{Failure, Request, Response};
 use tidings_polling::ErrorClass;
@@ -17,11 +17,11 @@ use tidings_url::{FetchUrl, ProxyHosts};
 
 use super::items::{Listed, checksum};
 use super::one::{Polling, Read, time};
-use super::trouble::Trouble;
-use super::{PollEnded, Poller};
-use crate::outside::{Asked, Outside};
+use super::trouble::AdapterErrorKind;
+use super::{PollReport, Poller};
+use crate::outside::{FetchContext, FetchResult};
 use crate::settings::{SourceSettings, priority, target};
-use crate::way::Manners;
+use crate::way::Politeness;
 
 /// Items of one poll; what is beyond comes with the next.
 const MOST_ITEMS: usize = 5000;
@@ -40,18 +40,18 @@ pub fn environment(name: &str) -> Option<String> {
 }
 
 #[async_trait]
-impl Asker for Outside {
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, NoAnswer> {
-        let manners = Manners {
+impl AdapterHttp for FetchContext {
+    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
+        let manners = Politeness {
             // An API is offered to programs, under terms of its own.
             ignores_robots: true,
             gap: Some(gap),
         };
         match Self::ask(self, request, manners).await {
-            Ok(Asked::Answered(response)) => Ok(*response),
-            Ok(Asked::Failed(failure)) => Err(NoAnswer::Failed(failure)),
-            Ok(Asked::NotNow(wait)) => Err(NoAnswer::Busy(wait)),
-            Err(error) => Err(NoAnswer::Failed(Failure::Store {
+            Ok(FetchResult::Answered(response)) => Ok(*response),
+            Ok(FetchResult::Failed(failure)) => Err(HttpUnavailable::Failed(failure)),
+            Ok(FetchResult::NotNow(wait)) => Err(HttpUnavailable::Busy(wait)),
+            Err(error) => Err(HttpUnavailable::Failed(Failure::Store {
                 why: error.to_string(),
             })),
         }
@@ -71,7 +71,7 @@ impl Poller {
         &self,
         mut polling: Polling<'_>,
         adapter: &'static dyn SourceAdapter,
-    ) -> Result<Option<PollEnded>> {
+    ) -> Result<Option<PollReport>> {
         let bounds = Bounds {
             max_items: MOST_ITEMS,
             time_limit: TIME_LIMIT,
@@ -130,7 +130,7 @@ impl Polling<'_> {
     }
 }
 
-pub(super) fn trouble(error: AdapterError) -> Trouble {
+pub(super) fn trouble(error: AdapterError) -> AdapterErrorKind {
     let class = match error.trouble {
         Why::Network | Why::Busy { .. } => ErrorClass::Temporary,
         Why::RateLimited { .. } => ErrorClass::TooManyRequests,
@@ -141,10 +141,10 @@ pub(super) fn trouble(error: AdapterError) -> Trouble {
         Why::RateLimited { after } => after,
         _ => None,
     };
-    Trouble {
+    AdapterErrorKind {
         class,
         retry_after,
-        ..Trouble::hard(error.trouble.as_str(), error.message)
+        ..AdapterErrorKind::hard(error.trouble.as_str(), error.message)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidings_store::Mark;
+use tidings_store::SharedValue;
 use tracing::{info, warn};
 
 use super::{CollectError, CollectOptions, Poller};
@@ -50,12 +50,15 @@ impl Poller {
             // A shorter interval than before counts at once.
             return Ok(mark.at.since(now).min(every));
         }
-        let next = Mark {
+        let next = SharedValue {
             value: String::new(),
             n: seen.as_ref().map_or(0, |mark| mark.n) + 1,
             at: now.plus(every),
         };
-        if !store.replace_mark(MARK, seen.as_ref(), &next).await? {
+        if !store
+            .replace_shared_value(MARK, seen.as_ref(), &next)
+            .await?
+        {
             return Ok(SOON.min(every));
         }
         match self.collect(&CollectOptions::default(), |_| {}).await {

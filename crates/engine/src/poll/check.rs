@@ -16,7 +16,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// What is known of a source after it was asked.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct CheckedSource {
+pub struct SourceCheck {
     pub name: String,
     pub kind: String,
     /// What its service says of itself; nothing where there is none.
@@ -31,13 +31,13 @@ pub struct CheckedSource {
 
 impl Poller {
     /// Asks the source of a name what it has now, and keeps nothing.
-    pub async fn check_source(&self, name: &str) -> Result<CheckedSource, CollectError> {
+    pub async fn check_source(&self, name: &str) -> Result<SourceCheck, CollectError> {
         let source = self.outside.store.source_named(name).await?;
         let source = source.ok_or_else(|| CollectError::NoSuchSource(name.to_owned()))?;
-        let mut checked = CheckedSource {
+        let mut checked = SourceCheck {
             name: source.name.clone(),
             kind: source.kind.clone(),
-            ..CheckedSource::default()
+            ..SourceCheck::default()
         };
         match self.service_of(&source).await? {
             Ok(service) => checked.service = service,
@@ -46,7 +46,7 @@ impl Poller {
                 return Ok(checked);
             }
         }
-        match self.dry_fire(&source).await? {
+        match self.preview_source(&source).await? {
             Ok(items) => {
                 checked.items_seen = items.len();
                 checked.items_new = items.iter().filter(|item| item.is_new).count();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use thiserror::Error;
-use tidings_adapters::{Pull, Trouble, adapter};
-use tidings_store::{FeedClaim, Mark, Moment, Source, Store, StoreError, Submission};
+use tidings_adapters::{AdapterErrorKind, Pull, adapter};
+use tidings_store::{FeedClaim, Moment, SharedValue, Source, Store, StoreError, Submission};
 use tokio::task::JoinSet;
 
 use super::adapter::{Bounds, listed, trouble};
@@ -266,7 +266,7 @@ impl Poller {
                 let why = error.message.clone();
                 match error.trouble {
                     _ if options.dry_run => {}
-                    Trouble::Busy { after } => store.defer_feed(&claim, after).await?,
+                    AdapterErrorKind::Busy { after } => store.defer_feed(&claim, after).await?,
                     _ => drop(polling.end(self, Read::Failed(trouble(error))).await?),
                 }
                 return Ok(Err(why));
@@ -410,31 +410,38 @@ async fn wanted(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectE
 }
 
 /// Marks that a run is under way, unless one is.
-async fn begin(store: &Store) -> Result<Mark, CollectError> {
+async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
     let (now, seen) = (store.now().await?, store.mark(MARK).await?);
     if let Some(mark) = &seen
         && mark.at > now
     {
         return Err(CollectError::Running(mark.at));
     }
-    let mark = Mark {
+    let mark = SharedValue {
         value: String::new(),
         n: seen.as_ref().map_or(0, |mark| mark.n) + 1,
         at: now.plus(RUN_LEASE),
     };
-    match store.replace_mark(MARK, seen.as_ref(), &mark).await? {
+    match store
+        .replace_shared_value(MARK, seen.as_ref(), &mark)
+        .await?
+    {
         true => Ok(mark),
         false => Err(CollectError::Running(mark.at)),
     }
 }
 
-async fn renew(store: &Store, mark: Mark, lease: Duration) -> Result<Mark, StoreError> {
-    let next = Mark {
+async fn renew(
+    store: &Store,
+    mark: SharedValue,
+    lease: Duration,
+) -> Result<SharedValue, StoreError> {
+    let next = SharedValue {
         n: mark.n + 1,
         at: store.now().await?.plus(lease),
         ..mark.clone()
     };
-    store.replace_mark(MARK, Some(&mark), &next).await?;
+    store.replace_shared_value(MARK, Some(&mark), &next).await?;
     Ok(next)
 }
 

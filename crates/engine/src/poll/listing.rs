@@ -12,10 +12,10 @@ use tidings_url::{FetchUrl, UrlKey};
 use super::items::{Listed, checksum};
 use super::one::{Polling, Read, time};
 use super::take::Taken;
-use super::trouble::Trouble;
-use super::{PollEnded, Poller};
+use super::trouble::AdapterErrorKind;
+use super::{PollReport, Poller};
 use crate::memory::{External, Memory};
-use crate::outside::Asked;
+use crate::outside::FetchResult;
 use crate::registry::LISTING;
 use crate::settings::{priority, target};
 
@@ -34,7 +34,7 @@ impl Poller {
         &self,
         mut polling: Polling<'_>,
         url: FetchUrl,
-    ) -> Result<Option<PollEnded>> {
+    ) -> Result<Option<PollReport>> {
         let store = &self.outside.store;
         let midnight = Moment(polling.now.0 - polling.now.0.rem_euclid(DAY_MS));
         let source_id = polling.source.source_id;
@@ -53,12 +53,12 @@ impl Poller {
         let request = polling.request(url);
         let asked = self.outside.ask(request, polling.settings.manners());
         let read = match asked.await? {
-            Asked::NotNow(wait) => {
+            FetchResult::NotNow(wait) => {
                 store.defer_feed(polling.claim, wait).await?;
                 return Ok(None);
             }
-            Asked::Failed(failure) => Read::Failed(Trouble::of_failure(&failure)),
-            Asked::Answered(response) => match polling.read(&response) {
+            FetchResult::Failed(failure) => Read::Failed(AdapterErrorKind::of_failure(&failure)),
+            FetchResult::Answered(response) => match polling.read(&response) {
                 Read::Page => self.read_listing(&mut polling, &response).await?,
                 read => read,
             },
@@ -84,7 +84,7 @@ impl Poller {
         polling: &mut Polling<'_>,
         response: &Response,
     ) -> Result<Read> {
-        let wrong = |why: String| Ok(Read::Failed(Trouble::hard("content", why)));
+        let wrong = |why: String| Ok(Read::Failed(AdapterErrorKind::hard("content", why)));
         let Ok(home) = FetchUrl::parse(&polling.source.url) else {
             return wrong(format!("{:?} is not an address", polling.source.url));
         };
@@ -145,7 +145,7 @@ impl Polling<'_> {
         }
     }
 
-    fn nothing_listed(&mut self, found: &Found) -> Trouble {
+    fn nothing_listed(&mut self, found: &Found) -> AdapterErrorKind {
         let traps = match found.traps.is_empty() {
             true => String::new(),
             false => format!("; {}", told(&found.traps)),
@@ -159,7 +159,7 @@ impl Polling<'_> {
             }
         };
         self.come_again_in_a_week();
-        Trouble::hard("content", message)
+        AdapterErrorKind::hard("content", message)
     }
 
     /// Submits what a listing lists, and makes the lists known that it leads to.
@@ -279,7 +279,7 @@ impl Polling<'_> {
                 poller
                     .outside
                     .store
-                    .wake_feed(feed.feed_id, self.now)
+                    .resume_feed(feed.feed_id, self.now)
                     .await?;
             }
         }

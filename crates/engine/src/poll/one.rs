@@ -18,11 +18,11 @@ use tracing::{error, info};
 
 use super::items::hex;
 use super::take::Taken;
-use super::trouble::Trouble;
-use super::{PollEnded, PollOutcome, Poller};
+use super::trouble::AdapterErrorKind;
+use super::{PollOutcome, PollReport, Poller};
 use crate::chance::random;
 use crate::memory::Memory;
-use crate::outside::Asked;
+use crate::outside::FetchResult;
 use crate::registry::{LISTING, SITE};
 use crate::settings::SourceSettings;
 
@@ -44,7 +44,7 @@ pub(super) enum Read {
     /// A page, whatever is on it.
     Page,
     Listing(Box<Found>),
-    Failed(Trouble),
+    Failed(AdapterErrorKind),
 }
 
 /// A poll under way.
@@ -66,7 +66,7 @@ pub(super) struct Polling<'a> {
 
 impl Poller {
     /// Polls a feed that is leased. `None` when the host had no time for us.
-    pub(super) async fn poll_feed(&self, claim: &FeedClaim) -> Result<Option<PollEnded>> {
+    pub(super) async fn poll_feed(&self, claim: &FeedClaim) -> Result<Option<PollReport>> {
         let store = &self.outside.store;
         let Some(source) = store.source(claim.feed.source_id).await? else {
             // Its source was removed a moment ago, and the feed with it.
@@ -92,7 +92,7 @@ impl Poller {
         }
         polling.follow_settings();
         let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
-            let trouble = Trouble::hard(
+            let trouble = AdapterErrorKind::hard(
                 "content",
                 format!("{:?} is not an address", polling.feed.url),
             );
@@ -110,12 +110,12 @@ impl Poller {
             .ask(request, polling.settings.feed_manners())
             .await?;
         let read = match asked {
-            Asked::NotNow(wait) => {
+            FetchResult::NotNow(wait) => {
                 store.defer_feed(claim, wait).await?;
                 return Ok(None);
             }
-            Asked::Failed(failure) => Read::Failed(Trouble::of_failure(&failure)),
-            Asked::Answered(response) => match polling.read(&response) {
+            FetchResult::Failed(failure) => Read::Failed(AdapterErrorKind::of_failure(&failure)),
+            FetchResult::Answered(response) => match polling.read(&response) {
                 Read::Failed(trouble) if polling.is_page(&response) => {
                     let trouble = self.find_feed_of_page(&mut polling, trouble).await?;
                     Read::Failed(trouble)
@@ -217,7 +217,7 @@ impl<'a> Polling<'a> {
             return Read::NotModified;
         }
         if !response.is_success() {
-            return Read::Failed(Trouble::of_status(response));
+            return Read::Failed(AdapterErrorKind::of_status(response));
         }
         let header = |name: &str| response.header(name).map(str::to_owned);
         self.feed.etag = header("etag");
@@ -250,7 +250,7 @@ impl<'a> Polling<'a> {
                 self.note_move(response);
                 read
             }
-            Err(error) => Read::Failed(Trouble::hard("content", error.to_string())),
+            Err(error) => Read::Failed(AdapterErrorKind::hard("content", error.to_string())),
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Polling<'a> {
     }
 
     /// Submits, decides when to come again, and writes it all down.
-    pub(super) async fn end(mut self, poller: &Poller, read: Read) -> Result<PollEnded> {
+    pub(super) async fn end(mut self, poller: &Poller, read: Read) -> Result<PollReport> {
         let store = &poller.outside.store;
         let mut taken = Taken::default();
         let (outcome, trouble) = match read {
@@ -351,7 +351,7 @@ impl<'a> Polling<'a> {
             .unwrap_or_else(|| Moment::from(due.at).since(self.now));
         self.feed.demand_nano = (state.demand(poll.weight).0 * 1e9) as i64;
         self.memory.polling = state;
-        let trouble = trouble.or_else(|| self.remark.take().map(Trouble::remark));
+        let trouble = trouble.or_else(|| self.remark.take().map(AdapterErrorKind::remark));
         self.note_end(trouble.as_ref(), new);
         self.keep_move(store).await?;
         self.feed.policy = self.memory.to_json();
@@ -365,7 +365,7 @@ impl<'a> Polling<'a> {
             error_message: trouble.as_ref().map(|trouble| trouble.message.clone()),
             bytes: self.bytes as i64,
         };
-        let ended = PollEnded {
+        let ended = PollReport {
             feed_id: self.feed.feed_id,
             url: self.feed.url.clone(),
             outcome,
@@ -388,7 +388,7 @@ impl<'a> Polling<'a> {
         self.remark.get_or_insert((class, what));
     }
 
-    fn note_end(&mut self, trouble: Option<&Trouble>, new: usize) {
+    fn note_end(&mut self, trouble: Option<&AdapterErrorKind>, new: usize) {
         self.feed.error_class = trouble.map(|trouble| trouble.name.to_owned());
         self.feed.last_error = trouble.map(|trouble| trouble.message.clone());
         let Some(trouble) = trouble.filter(|trouble| !trouble.is_remark) else {

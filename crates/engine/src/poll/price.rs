@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use tidings_polling::{Budget, Demand, Price, PriceControl};
-use tidings_store::{Mark, Moment, Result, Store};
+use tidings_store::{Moment, Result, SharedValue, Store};
 
 /// How long a price holds before it is worked out again.
 const HOLDS_MS: i64 = 60_000;
@@ -60,12 +60,14 @@ impl SharedPrice {
             .as_ref()
             .is_none_or(|mark| now.0 - mark.at.0 >= HOLDS_MS);
         if is_due {
-            let mark = Mark {
+            let mark = SharedValue {
                 value: serde_json::to_string(&control).unwrap_or_default(),
                 n: polls,
                 at: now,
             };
-            store.replace_mark(NAME, seen.as_ref(), &mark).await?;
+            store
+                .replace_shared_value(NAME, seen.as_ref(), &mark)
+                .await?;
         }
         Ok(control.price(Demand(demand), budget))
     }

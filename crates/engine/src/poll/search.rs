@@ -12,28 +12,28 @@ use tidings_url::FetchUrl;
 use tracing::info;
 
 use super::one::{Polling, Read, time};
-use super::trouble::Trouble;
-use super::{PollEnded, Poller};
-use crate::discover::{Asks, search};
+use super::trouble::AdapterErrorKind;
+use super::{PollReport, Poller};
+use crate::discover::{SiteProbe, search};
 use crate::memory::Memory;
-use crate::outside::{Asked, Outside};
+use crate::outside::{FetchContext, FetchResult};
 use crate::registry::LISTING;
-use crate::way::Manners;
+use crate::way::Politeness;
 
 /// How long a search that found nothing is not repeated.
 const AGAIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[async_trait]
-impl Asks for Outside {
+impl SiteProbe for FetchContext {
     async fn ask(&self, url: &FetchUrl, purpose: Purpose) -> Result<Response, Failure> {
         let request = Request::get(url.clone(), purpose);
-        let asked = Self::ask(self, request, Manners::default()).await;
+        let asked = Self::ask(self, request, Politeness::default()).await;
         match asked.map_err(|error| Failure::Store {
             why: error.to_string(),
         })? {
-            Asked::Answered(response) => Ok(*response),
-            Asked::Failed(failure) => Err(failure),
-            Asked::NotNow(wait) => Err(Failure::HostBusy {
+            FetchResult::Answered(response) => Ok(*response),
+            FetchResult::Failed(failure) => Err(failure),
+            FetchResult::NotNow(wait) => Err(Failure::HostBusy {
                 host: url.host().to_owned(),
                 wait,
             }),
@@ -51,7 +51,7 @@ impl Poller {
         &self,
         mut polling: Polling<'_>,
         site: FetchUrl,
-    ) -> Result<PollEnded> {
+    ) -> Result<PollReport> {
         if polling.settings.feed_url.is_some() {
             // Somebody said meanwhile where it is, and it has a row of its own.
             polling.feed.paused_reason = Some("the feed is known".to_owned());
@@ -67,10 +67,10 @@ impl Poller {
                     let message = format!(
                         "{site} has no feed and no sitemap that we can find; it is searched again in a week"
                     );
-                    Read::Failed(Trouble::hard("content", message))
+                    Read::Failed(AdapterErrorKind::hard("content", message))
                 }
             },
-            Err(failure) => Read::Failed(Trouble::of_failure(&failure)),
+            Err(failure) => Read::Failed(AdapterErrorKind::of_failure(&failure)),
         };
         polling.end(self, read).await
     }
@@ -92,8 +92,8 @@ impl Poller {
     pub(super) async fn find_feed_of_page(
         &self,
         polling: &mut Polling<'_>,
-        trouble: Trouble,
-    ) -> Result<Trouble> {
+        trouble: AdapterErrorKind,
+    ) -> Result<AdapterErrorKind> {
         let searched = polling.memory.searched_at.unwrap_or(i64::MIN);
         if polling.now.0.saturating_sub(searched) < AGAIN.as_millis() as i64 {
             return Ok(trouble);
@@ -104,7 +104,7 @@ impl Poller {
         let is_followed = found.is_ok_and(|found| polling.follow(&found));
         Ok(match is_followed {
             false => trouble,
-            true => Trouble {
+            true => AdapterErrorKind {
                 message: format!(
                     "a page, not a feed; its feed {} is followed from now on",
                     polling.feed.url

@@ -124,7 +124,9 @@ pub(super) async fn follow_index(
             Some(feed) => {
                 if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
                     let later = i64::from(!is_news(&feed.url));
-                    store.wake_feed(feed.feed_id, Moment(now.0 + later)).await?;
+                    store
+                        .resume_feed(feed.feed_id, Moment(now.0 + later))
+                        .await?;
                     due += 1;
                 }
             }

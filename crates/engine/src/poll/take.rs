@@ -146,7 +146,9 @@ impl Polling<'_> {
             }
             // A huge document takes its time; nobody else should start on it.
             if pairs.len() > SLICE {
-                store.keep_feed(self.claim, poller.options.lease).await?;
+                store
+                    .extend_feed_lease(self.claim, poller.options.lease)
+                    .await?;
             }
         }
         Ok(found)
@@ -174,7 +176,7 @@ impl Polling<'_> {
         let is_new = poller
             .outside
             .store
-            .note_titles(self.source.source_id, &hashes)
+            .record_titles(self.source.source_id, &hashes)
             .await?;
         let mut keep = vec![true; slice.len()];
         for (at, is_new) in titled.into_iter().zip(is_new) {

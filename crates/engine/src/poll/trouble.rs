@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tidings_net::{Class, Failure, Response, retry_after};
 use tidings_polling::ErrorClass;
 
-pub(super) struct Trouble {
+pub(super) struct AdapterErrorKind {
     pub(super) class: ErrorClass,
     /// The word of the taxonomy, for filters.
     pub(super) name: &'static str,
@@ -18,7 +18,7 @@ pub(super) struct Trouble {
     pub(super) is_remark: bool,
 }
 
-impl Trouble {
+impl AdapterErrorKind {
     pub(super) fn hard(name: &'static str, message: String) -> Self {
         Self {
             class: ErrorClass::Hard,

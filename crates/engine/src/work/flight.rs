@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tidings_store::{Completion, Ticket};
+use tidings_store::{Completion, LeaseToken};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
-type InAir = Mutex<HashMap<Ticket, watch::Sender<Lease>>>;
+type InAir = Mutex<HashMap<LeaseToken, watch::Sender<Lease>>>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lease {
@@ -28,7 +28,7 @@ pub(super) struct Flights {
 /// forgotten, whatever breaks.
 #[derive(Debug)]
 pub(super) struct Flight {
-    ticket: Ticket,
+    ticket: LeaseToken,
     lease: watch::Receiver<Lease>,
     in_air: Arc<InAir>,
     landings: Arc<Notify>,
@@ -49,7 +49,7 @@ impl Landed {
 }
 
 impl Flights {
-    pub(super) fn start(&self, ticket: Ticket, until: Instant) -> Flight {
+    pub(super) fn start(&self, ticket: LeaseToken, until: Instant) -> Flight {
         let (lease, held) = watch::channel(Lease::Until(until));
         lock(&self.in_air).insert(ticket, lease);
         Flight {
@@ -64,21 +64,21 @@ impl Flights {
         lock(&self.in_air).len()
     }
 
-    pub(super) fn tickets(&self) -> Vec<Ticket> {
+    pub(super) fn tickets(&self) -> Vec<LeaseToken> {
         lock(&self.in_air).keys().copied().collect()
     }
 
     /// A lease was extended.
-    pub(super) fn keep(&self, ticket: Ticket, until: Instant) {
+    pub(super) fn keep(&self, ticket: LeaseToken, until: Instant) {
         self.tell(ticket, Lease::Until(until));
     }
 
     /// Tells a flight that its lease is another's.
-    pub(super) fn lose(&self, ticket: Ticket) {
+    pub(super) fn lose(&self, ticket: LeaseToken) {
         self.tell(ticket, Lease::Lost);
     }
 
-    fn tell(&self, ticket: Ticket, news: Lease) {
+    fn tell(&self, ticket: LeaseToken, news: Lease) {
         if let Some(lease) = lock(&self.in_air).get(&ticket) {
             lease.send_replace(news);
         }
@@ -128,7 +128,7 @@ impl Drop for Flight {
     }
 }
 
-fn lock(in_air: &InAir) -> MutexGuard<'_, HashMap<Ticket, watch::Sender<Lease>>> {
+fn lock(in_air: &InAir) -> MutexGuard<'_, HashMap<LeaseToken, watch::Sender<Lease>>> {
     // Entries are added and removed whole.
     in_air.lock().unwrap_or_else(PoisonError::into_inner)
 }

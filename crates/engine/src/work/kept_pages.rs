@@ -12,11 +12,11 @@ use sha2::{Digest, Sha256};
 const LEVEL: i32 = 3;
 
 #[derive(Debug, Clone)]
-pub struct KeptPages {
+pub struct PageArchive {
     folder: PathBuf,
 }
 
-impl KeptPages {
+impl PageArchive {
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn what_is_kept_can_be_read_and_is_kept_once() {
         let folder = tempfile::tempdir().unwrap();
-        let pages = KeptPages::in_folder(folder.path().to_owned());
+        let pages = PageArchive::in_folder(folder.path().to_owned());
         let page = "<p>word</p>".repeat(1000);
         let name = pages.keep(page.as_bytes()).unwrap();
         assert_eq!(pages.keep(page.as_bytes()).unwrap(), name);

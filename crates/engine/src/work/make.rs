@@ -202,7 +202,7 @@ pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
 }
 
 /// A document as the store keeps it: what is the store's to say is from its row.
-pub fn document_of(stored: &StoredDocument) -> serde_json::Result<Document> {
+pub fn stored_document(stored: &StoredDocument) -> serde_json::Result<Document> {
     let document: Document = serde_json::from_str(&stored.body)?;
     Ok(Document {
         id: stored.id.to_string(),

@@ -14,7 +14,7 @@ use super::sources::KnownSource;
 use super::tally::note_time;
 use super::verdict::{self, Tries};
 use crate::chance::random;
-use crate::way::Way;
+use crate::way::PoliteFetch;
 
 /// A claim and the time when it was handed out.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ impl Worker {
             return Completion::new(ticket, outcome);
         }
         let manners = source.settings.manners();
-        let way = Way::new(&self.outside, manners, &claim.url, claim.host_delay);
+        let way = PoliteFetch::new(&self.outside, manners, &claim.url, claim.host_delay);
         let start = std::time::Instant::now();
         let answer = tokio::select! {
             // First: whoever wakes up late must not ask any more.

@@ -10,7 +10,7 @@ use tidings_net::Response;
 use tidings_store::{HostId, Outcome, Submission};
 use tidings_url::ProxyHosts;
 
-use super::kept_pages::KeptPages;
+use super::kept_pages::PageArchive;
 use super::make::{self, Fetch, Said};
 use super::page::Job;
 use super::sites::Sites;
@@ -38,7 +38,7 @@ impl Reading {
     pub(super) fn run(
         self,
         extractor: Extractor,
-        pages: Option<&KeptPages>,
+        pages: Option<&PageArchive>,
         sites: &Sites,
     ) -> Outcome {
         let said = Said::of(&self.job.claim);

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tidings_store::Ticket;
+use tidings_store::LeaseToken;
 
 /// One note: an id, an attempt, blanks, and the end of the line.
 const NOTE: usize = 64;
@@ -30,7 +30,7 @@ pub(super) struct Note<'a> {
 
 impl Recorder {
     /// Starts a record, and says what processes that died were reading.
-    pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<Ticket>)> {
+    pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<LeaseToken>)> {
         fs::create_dir_all(folder)?;
         let accused = collect(folder)?;
         let name = format!(
@@ -53,7 +53,7 @@ impl Recorder {
     }
 
     /// Writes down that a page is being read.
-    pub(super) fn note(&self, ticket: Ticket) -> Note<'_> {
+    pub(super) fn note(&self, ticket: LeaseToken) -> Note<'_> {
         let line = {
             let mut taken = self.taken();
             let free = taken.iter().position(|is_taken| !is_taken);
@@ -100,7 +100,7 @@ impl Drop for Note<'_> {
 }
 
 /// Reads and removes the records of processes that are no more.
-fn collect(folder: &Path) -> io::Result<Vec<Ticket>> {
+fn collect(folder: &Path) -> io::Result<Vec<LeaseToken>> {
     let mut accused = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -123,9 +123,9 @@ fn collect(folder: &Path) -> io::Result<Vec<Ticket>> {
     Ok(accused)
 }
 
-fn parse(line: &str) -> Option<Ticket> {
+fn parse(line: &str) -> Option<LeaseToken> {
     let (id, attempt) = line.trim().split_once(' ')?;
-    Some(Ticket {
+    Some(LeaseToken {
         id: id.parse().ok()?,
         attempt: attempt.trim().parse().ok()?,
     })
@@ -135,9 +135,9 @@ fn parse(line: &str) -> Option<Ticket> {
 mod tests {
     use super::*;
 
-    fn ticket(attempt: i32) -> Ticket {
+    fn ticket(attempt: i32) -> LeaseToken {
         let id = "00000000000000ff000000000000000000000000000000aa";
-        Ticket {
+        LeaseToken {
             id: id.parse().unwrap(),
             attempt,
         }

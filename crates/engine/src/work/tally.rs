@@ -54,7 +54,7 @@ impl Tally {
 /// Where the time of a worker went, in nanoseconds. Asking and waiting for a
 /// core overlap with everything; claims, reading and commits are work.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub struct Stages {
+pub struct StageTimes {
     pub claiming: u64,
     pub asking: u64,
     pub reading: u64,
@@ -70,9 +70,9 @@ pub(super) struct StageClocks {
 }
 
 impl StageClocks {
-    pub(super) fn get(&self) -> Stages {
+    pub(super) fn get(&self) -> StageTimes {
         let read = |clock: &AtomicU64| clock.load(Ordering::Relaxed);
-        Stages {
+        StageTimes {
             claiming: read(&self.claiming),
             asking: read(&self.asking),
             reading: read(&self.reading),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidings_engine::{Outside, SourceSettings};
+use tidings_engine::{FetchContext, SourceSettings};
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{
     Expected, RequestRecord, RobotsKind, SimClock, SimServer, WorldConfig, politeness_violations,
@@ -50,7 +50,7 @@ pub(crate) async fn open(address: &str) -> Store {
     Store::open(address, &options).await.unwrap()
 }
 
-pub(crate) fn outside(store: &Store, ports: &[u16]) -> Outside {
+pub(crate) fn outside(store: &Store, ports: &[u16]) -> FetchContext {
     let client = Client::new(NetOptions {
         egress: Egress {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -59,7 +59,7 @@ pub(crate) fn outside(store: &Store, ports: &[u16]) -> Outside {
         ..NetOptions::default()
     })
     .unwrap();
-    Outside::new(client, store.clone())
+    FetchContext::new(client, store.clone())
 }
 
 /// Every article that should be a document is exactly one, nothing else is, no

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tidings_engine::{Outside, PollOptions, Poller, SourceSettings};
+use tidings_engine::{FetchContext, PollOptions, Poller, SourceSettings};
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{SimClock, SimServer, SiteTrap, WorldConfig};
 use tidings_store::{Feed, Filter, NewSource, Order, Store, StoreOptions};
@@ -77,7 +77,7 @@ impl Table {
             .fetch_add(time.as_millis() as i64, Ordering::SeqCst);
     }
 
-    pub(crate) fn outside(&self, ports: &[u16]) -> Outside {
+    pub(crate) fn outside(&self, ports: &[u16]) -> FetchContext {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -86,7 +86,7 @@ impl Table {
             ..NetOptions::default()
         })
         .unwrap();
-        let mut outside = Outside::new(client.clone(), self.store.clone());
+        let mut outside = FetchContext::new(client.clone(), self.store.clone());
         // The gate moves with the clock of the test: waiting for it is no use.
         outside.patience = Duration::ZERO;
         let clock = Arc::clone(&self.clock);
@@ -178,7 +178,7 @@ impl World {
     pub(crate) async fn wake_all_feeds(&self) {
         let now = self.store.now().await.unwrap();
         for feed in self.feeds().await {
-            self.store.wake_feed(feed.feed_id, now).await.unwrap();
+            self.store.resume_feed(feed.feed_id, now).await.unwrap();
         }
     }
 

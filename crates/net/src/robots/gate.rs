@@ -59,12 +59,12 @@ pub struct RobotsGate {
 
 #[derive(Default)]
 struct Memory {
-    hosts: HashMap<HostId, Arc<Slot>>,
+    hosts: HashMap<HostId, Arc<HostPermit>>,
     weight: usize,
 }
 
 /// Whoever holds the lock asks; the others wait for the answer.
-type Slot = tokio::sync::Mutex<Option<Known>>;
+type HostPermit = tokio::sync::Mutex<Option<Known>>;
 
 #[derive(Clone)]
 struct Known {
@@ -224,7 +224,7 @@ impl RobotsGate {
         })
     }
 
-    fn slot(&self, host: HostId) -> Arc<Slot> {
+    fn slot(&self, host: HostId) -> Arc<HostPermit> {
         let mut memory = self.memory();
         if memory.hosts.len() >= MOST_HOSTS {
             memory.hosts.clear();

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use tidings_net::{Media, Redirects};
-use tidings_sim::{Act, HostileAnswer, RawServer, hostile_answers};
+use tidings_sim::{Act, HostileResponse, RawServer, hostile_responses};
 
 use crate::{client, get, home, page, path, raw};
 
 #[tokio::test]
 async fn every_hostile_answer_has_its_own_end() {
-    let cases = Arc::new(hostile_answers());
+    let cases = Arc::new(hostile_responses());
     let script = Arc::clone(&cases);
     let server = raw(move |head| {
         let at: usize = path(head).trim_start_matches('/').parse().unwrap();
@@ -27,7 +27,7 @@ async fn every_hostile_answer_has_its_own_end() {
     }
     while let Some(done) = fetches.join_next().await {
         let (at, answer) = done.unwrap();
-        let HostileAnswer { name, ends, .. } = &cases[at];
+        let HostileResponse { name, ends, .. } = &cases[at];
         let failure = answer.map(|answer| answer.status).expect_err(name);
         assert_eq!(failure.code(), *ends, "{name}: {failure}");
     }

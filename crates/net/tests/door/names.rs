@@ -26,7 +26,7 @@ async fn every_trouble_with_names_is_told_apart() {
         "circle.example" => DnsAnswer::Alias("circle.example".to_owned()),
         "broken.example" => DnsAnswer::ServerFailure,
         "empty.example" => DnsAnswer::Addresses(Vec::new()),
-        "late.example" => DnsAnswer::Late(Duration::from_secs(30), vec![peer]),
+        "late.example" => DnsAnswer::Overdue(Duration::from_secs(30), vec![peer]),
         _ => DnsAnswer::NoSuchName,
     })
     .await

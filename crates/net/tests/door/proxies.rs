@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::{get, limits, options, raw};
 
 /// What a proxy was asked for: addresses, and what else it was told.
-type Asked = Arc<Mutex<Vec<String>>>;
+type FetchResult = Arc<Mutex<Vec<String>>>;
 
 const LOGIN: &str = "me:s3cret";
 
@@ -22,7 +22,7 @@ async fn carry(mut from: TcpStream, mut to: TcpStream) {
 }
 
 /// A SOCKS5 server that knows one user; its address.
-async fn socks5(asked: &Asked) -> String {
+async fn socks5(asked: &FetchResult) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::clone(asked);
@@ -34,7 +34,7 @@ async fn socks5(asked: &Asked) -> String {
     address.to_string()
 }
 
-async fn serve_socks5(mut stream: TcpStream, asked: Asked) -> std::io::Result<()> {
+async fn serve_socks5(mut stream: TcpStream, asked: FetchResult) -> std::io::Result<()> {
     let mut head = [0; 2];
     stream.read_exact(&mut head).await?;
     let mut methods = vec![0; usize::from(head[1])];
@@ -70,7 +70,7 @@ async fn serve_socks5(mut stream: TcpStream, asked: Asked) -> std::io::Result<()
 }
 
 /// An HTTP proxy that answers with this unless it is a 200; its address.
-async fn connecting(asked: &Asked, answer: &'static str) -> String {
+async fn connecting(asked: &FetchResult, answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let asked = Arc::clone(asked);
@@ -127,7 +127,7 @@ async fn a_host_is_asked_through_its_proxy_which_is_told_an_address() {
         .unwrap();
     let server = raw(|_| Act::answer("200 OK", b"here")).await;
     let port = server.address().port();
-    let asked: [Asked; 2] = Default::default();
+    let asked: [FetchResult; 2] = Default::default();
     let proxies = [
         format!("socks5://{LOGIN}@{}", socks5(&asked[0]).await),
         format!(
@@ -173,7 +173,7 @@ async fn a_host_is_asked_through_its_proxy_which_is_told_an_address() {
 
 #[tokio::test]
 async fn what_may_not_be_asked_is_not_asked_of_a_proxy() {
-    let asked = Asked::default();
+    let asked = FetchResult::default();
     let proxy = format!("socks5://{LOGIN}@{}", socks5(&asked).await);
     let client = Client::new(through(&[proxy])).unwrap();
     for url in ["http://10.0.0.1/", "http://169.254.169.254/latest/"] {
@@ -187,7 +187,7 @@ async fn what_may_not_be_asked_is_not_asked_of_a_proxy() {
 async fn a_proxy_that_is_broken_rests_and_another_takes_its_hosts() {
     let server = raw(|_| Act::answer("200 OK\r\nConnection: close", b"here")).await;
     let url = format!("http://{}/", server.address());
-    let (good, refusing) = (Asked::default(), Asked::default());
+    let (good, refusing) = (FetchResult::default(), FetchResult::default());
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let answer = "HTTP/1.1 407 Who are you\r\n\r\n";
     let proxies = [
@@ -219,7 +219,7 @@ async fn a_server_that_is_away_is_not_the_fault_of_the_proxy() {
     let away = nobody.local_addr().unwrap();
     drop(nobody);
     let server = raw(|_| Act::answer("200 OK\r\nConnection: close", b"here")).await;
-    let asked = Asked::default();
+    let asked = FetchResult::default();
     let proxy = format!("socks5://{LOGIN}@{}", socks5(&asked).await);
     let client = Client::new(through(&[proxy])).unwrap();
     let failure = get(&client, &format!("http://{away}/")).await.unwrap_err();

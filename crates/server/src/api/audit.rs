@@ -7,7 +7,7 @@ pub(crate) async fn list(call: Call) -> Answer {
     let items = call
         .app
         .store
-        .audits(call.parsed("after")?, limit + 1)
+        .audit_entries(call.parsed("after")?, limit + 1)
         .await?;
     json(&List::cut(items, limit, |one| one.audit_id.to_string()))
 }

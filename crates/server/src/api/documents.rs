@@ -1,7 +1,7 @@
 //! Documents: lists, changes, search, and one of them.
 
 use serde_json::{Value as Json, json};
-use tidings_engine::{also_told_by, document_of};
+use tidings_engine::{near_duplicates, stored_document};
 use tidings_sinks::{Hit, SearchError, SearchQuery, SearchResults};
 use tidings_store::{ChangeCursor, FrontierId, HostId, StoredDocument, UrlId};
 use tidings_url::{FetchUrl, ProxyHosts};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A document with the id under which it is asked for.
 pub(crate) fn shown(stored: &StoredDocument) -> Result<Json, Problem> {
-    let document = document_of(stored).map_err(Problem::internal)?;
+    let document = stored_document(stored).map_err(Problem::internal)?;
     let mut shown = serde_json::to_value(&document).map_err(Problem::internal)?;
     shown["frontier_id"] = json!(stored.frontier_id);
     Ok(shown)
@@ -121,6 +121,6 @@ pub(crate) async fn one(call: Call) -> Answer {
     let stored = call.app.store.document(call.frontier_id()?).await?;
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
     let mut shown = shown(&stored)?;
-    shown["also_told_by"] = json!(also_told_by(&call.app.store, &stored).await?);
+    shown["also_told_by"] = json!(near_duplicates(&call.app.store, &stored).await?);
     json(&shown)
 }

@@ -26,6 +26,6 @@ pub(crate) async fn one(call: Call) -> Answer {
 
 pub(crate) async fn wake(call: Call) -> Answer {
     let now = call.app.store.now().await?;
-    call.app.store.wake_feed(call.needed("id")?, now).await?;
+    call.app.store.resume_feed(call.needed("id")?, now).await?;
     json(&Changed { changed: 1 })
 }

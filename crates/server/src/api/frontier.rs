@@ -77,7 +77,7 @@ pub(crate) async fn list(call: Call) -> Answer {
 
 pub(crate) async fn stats(call: Call) -> Answer {
     match call.text("host") {
-        Some(host) => json(&call.app.store.stats_of_host(host_id(host)).await?),
+        Some(host) => json(&call.app.store.host_stats(host_id(host)).await?),
         None => json(&call.app.store.stats().await?),
     }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let robots = robots.map(|robots| {
         json!({ "status": robots.status, "body": robots.body, "fetched_at": robots.fetched_at, "expires_at": robots.expires_at })
     });
-    let stats = call.app.store.stats_of_host(id).await?;
+    let stats = call.app.store.host_stats(id).await?;
     json(&json!({ "host": host, "robots": robots, "urls": stats }))
 }
 

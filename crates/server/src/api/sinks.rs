@@ -33,7 +33,7 @@ pub(crate) async fn dead(call: Call) -> Answer {
 
 pub(crate) async fn retry(call: Call) -> Answer {
     let sink = found(&call).await?;
-    let changed = call.app.store.retry_dead(&sink).await?;
+    let changed = call.app.store.retry_dead_letters(&sink).await?;
     json(&Changed { changed })
 }
 

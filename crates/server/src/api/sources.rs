@@ -9,8 +9,8 @@ use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 use tidings_engine::{
-    Fired, ListFormat, SelectorSettings, SourceDraft, SourceSettings, add_source, change_source,
-    import_list, list_end, list_start, read_list, write_row,
+    ListFormat, PolledSource, SelectorSettings, SourceDraft, SourceSettings, add_source,
+    change_source, import_list, list_end, list_start, read_list, write_row,
 };
 use tidings_extract::{Options, Page, Selector, Selectors, When, extract};
 use tidings_feed::discovery::Ranked;
@@ -117,28 +117,28 @@ pub(crate) async fn disable(call: Call) -> Answer {
     json(&found(&call).await?)
 }
 
-pub(crate) async fn fire(call: Call) -> Answer {
+pub(crate) async fn poll_source(call: Call) -> Answer {
     let source = found(&call).await?;
     if call.is_set("dry_run") {
-        return match call.app.poller.dry_fire(&source).await? {
+        return match call.app.poller.preview_source(&source).await? {
             Ok(items) => json(&json!({ "fired": "dry_run", "items": items })),
             Err(why) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
         };
     }
     match fired(&call.app, source).await? {
-        Fired::Polled(poll) => json(&json!({ "fired": "polled", "poll": poll })),
-        Fired::TooSoon { last } => Err(Problem::too_many(
+        PolledSource::Polled(poll) => json(&json!({ "fired": "polled", "poll": poll })),
+        PolledSource::TooSoon { last } => Err(Problem::too_many(
             60,
             &format!("it was fired at {last}; once a minute is enough"),
         )),
-        Fired::Busy => Err(Problem {
+        PolledSource::Busy => Err(Problem {
             retry_after: Some(10),
             ..Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the feed or its host is busy",
             )
         }),
-        Fired::NoFeed => Err(Problem::new(
+        PolledSource::NoFeed => Err(Problem::new(
             StatusCode::CONFLICT,
             "the source has no feed yet; the poller looks for one",
         )),
@@ -146,10 +146,10 @@ pub(crate) async fn fire(call: Call) -> Answer {
 }
 
 /// In a task of its own: a client that goes away must not break off a poll.
-pub(crate) async fn fired(app: &Arc<App>, source: Source) -> Result<Fired, Problem> {
+pub(crate) async fn fired(app: &Arc<App>, source: Source) -> Result<PolledSource, Problem> {
     let poller = Arc::clone(&app.poller);
-    let fire = tokio::spawn(async move { poller.fire(&source).await });
-    Ok(fire.await.map_err(Problem::internal)??)
+    let poll_source = tokio::spawn(async move { poller.poll_source(&source).await });
+    Ok(poll_source.await.map_err(Problem::internal)??)
 }
 
 pub(crate) async fn fetch_log(call: Call) -> Answer {

@@ -2,7 +2,7 @@
 //! whether it was let through.
 
 use maud::{Markup, html};
-use tidings_store::{Audited, Moment};
+use tidings_store::{AuditEntry, Moment};
 
 use super::{next_page, page, words};
 use crate::call::{Answer, Call, List};
@@ -11,7 +11,7 @@ const ROWS: u32 = 50;
 
 pub(crate) async fn show(call: Call) -> Answer {
     let store = &call.app.store;
-    let rows = store.audits(call.parsed("after")?, ROWS + 1).await?;
+    let rows = store.audit_entries(call.parsed("after")?, ROWS + 1).await?;
     let List { items, next } = List::cut(rows, ROWS, |one| one.audit_id.to_string());
     let now = store.now().await?;
     let content = html! {
@@ -29,7 +29,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     page(&call, "/audit", "Changes", &content)
 }
 
-fn line(one: &Audited, now: Moment) -> Markup {
+fn line(one: &AuditEntry, now: Moment) -> Markup {
     html! { tr {
         td.t data-l="when" { (words::when(one.at, now)) }
         td data-l="who" { (one.who) " " span.badge { (one.role) } }

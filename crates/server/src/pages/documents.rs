@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use serde_json::Value as Json;
 use tidings_document::Document;
-use tidings_engine::{Telling, also_told_by, document_of};
+use tidings_engine::{NearDuplicateStory, near_duplicates, stored_document};
 use tidings_sinks::{Hit, SearchQuery, Snippet};
 
 use super::{outside, page, with_params, words};
@@ -106,9 +106,9 @@ pub(crate) async fn one(call: Call) -> Answer {
     let id = call.frontier_id()?;
     let stored = call.app.store.document(id).await?;
     let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
-    let document = document_of(&stored).map_err(Problem::internal)?;
+    let document = stored_document(&stored).map_err(Problem::internal)?;
     let waiting = call.app.store.explain(id).await?.deliveries;
-    let others = also_told_by(&call.app.store, &stored).await?;
+    let others = near_duplicates(&call.app.store, &stored).await?;
     let content = html! {
         p.crumbs { a href="/documents" { "Documents" } " / " (document.source_name) }
         h1 { (document.title) }
@@ -127,7 +127,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     page(&call, "/documents", &document.title, &content)
 }
 
-fn facts(document: &Document, others: &[Telling], waiting: &[Json]) -> Markup {
+fn facts(document: &Document, others: &[NearDuplicateStory], waiting: &[Json]) -> Markup {
     let time = |at: Option<jiff::Timestamp>| {
         html! { @match at { Some(at) => time datetime=(at) title=(at) { (at.strftime("%Y-%m-%d %H:%M UTC")) }, None => "–" } }
     };

@@ -150,6 +150,6 @@ fn learned(policy: &str) -> String {
 pub(crate) async fn wake(call: Call) -> Answer {
     let id: i64 = call.needed("id")?;
     let now = call.app.store.now().await?;
-    call.app.store.wake_feed(id, now).await?;
+    call.app.store.resume_feed(id, now).await?;
     see_done(&format!("/feeds/{id}"), "woken", None)
 }

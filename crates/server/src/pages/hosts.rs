@@ -72,7 +72,7 @@ pub(crate) async fn one(call: Call) -> Answer {
     let store = &call.app.store;
     let (robots, stats, now) = (
         store.robots(id).await?,
-        store.stats_of_host(id).await?,
+        store.host_stats(id).await?,
         store.now().await?,
     );
     let content = html! {

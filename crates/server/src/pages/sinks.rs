@@ -110,7 +110,7 @@ fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
 
 pub(crate) async fn retry(call: Call) -> Answer {
     let name = found(&call).await?;
-    let count = call.app.store.retry_dead(&name).await?;
+    let count = call.app.store.retry_dead_letters(&name).await?;
     see_done(
         &format!("/sinks/{}", segment(&name)),
         "retried",

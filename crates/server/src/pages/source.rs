@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json};
-use tidings_engine::{Fired, SeenItem, SourceSettings, add_source, change_source};
+use tidings_engine::{PolledSource, SeenItem, SourceSettings, add_source, change_source};
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
@@ -272,11 +272,11 @@ fn feed_table(feeds: &[Feed], now: Moment) -> Markup {
     }
 }
 
-pub(crate) async fn fire(call: Call) -> Answer {
+pub(crate) async fn poll_source(call: Call) -> Answer {
     let source = found(&call).await?;
     let path = format!("/sources/{}", source.source_id);
     if call.form().contains_key("dry_run") {
-        let items = call.app.poller.dry_fire(&source).await?;
+        let items = call.app.poller.preview_source(&source).await?;
         let content = html! {
             p.crumbs { a href="/sources" { "Sources" } " / " a href=(path) { (source.name) } " / dry run" }
             h1 { "What the feed lists now" }
@@ -288,19 +288,19 @@ pub(crate) async fn fire(call: Call) -> Answer {
         return page(&call, "/sources", "Dry run", &content);
     }
     match fired(&call.app, source).await? {
-        Fired::Polled(poll) => match poll.error {
+        PolledSource::Polled(poll) => match poll.error {
             None => see_done(&path, "fired", Some(poll.items_new as u64)),
             Some(why) => Err(Problem::new(http::StatusCode::UNPROCESSABLE_ENTITY, why)),
         },
-        Fired::TooSoon { .. } => Err(Problem::too_many(
+        PolledSource::TooSoon { .. } => Err(Problem::too_many(
             60,
             "It was fired a moment ago; once a minute is enough.",
         )),
-        Fired::Busy => Err(Problem::new(
+        PolledSource::Busy => Err(Problem::new(
             http::StatusCode::SERVICE_UNAVAILABLE,
             "The feed or its host is busy; try again in a moment.",
         )),
-        Fired::NoFeed => Err(Problem::new(
+        PolledSource::NoFeed => Err(Problem::new(
             http::StatusCode::CONFLICT,
             "The source has no feed yet; the poller looks for one.",
         )),

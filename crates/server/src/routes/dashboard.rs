@@ -73,7 +73,7 @@ pub(super) static ROUTES: &[Route] = &[
     form("/sources/import", "Add the sources of a list", by!(pages::sources::import)),
     page("/sources/{id}", "One source", by!(pages::source::show)).with(&[ID, DONE, N]),
     form("/sources/{id}", "Change a source", by!(pages::source::change)).with(&[ID]),
-    form("/sources/{id}/fire", "Poll its feed now, or see what would be new", by!(pages::source::fire)).with(&[ID]),
+    form("/sources/{id}/fire", "Poll its feed now, or see what would be new", by!(pages::source::poll_source)).with(&[ID]),
     form("/sources/{id}/test", "Try its selectors on a page", by!(pages::selectors::test)).with(&[ID]),
     form("/sources/{id}/enable", "Go on with a source", by!(pages::source::enable)).with(&[ID]),
     form("/sources/{id}/disable", "Stop a source", by!(pages::source::disable)).with(&[ID]),

@@ -91,7 +91,7 @@ pub(super) static ROUTES: &[Route] = &[
     delete("/api/v1/sources/{id}", "Remove a source; its documents stay", by!(api::sources::remove)).with(&[ID]).gives("Changed"),
     post("/api/v1/sources/{id}/enable", "Go on with a source", by!(api::sources::enable)).with(&[ID]).gives("Source"),
     post("/api/v1/sources/{id}/disable", "Stop a source, for a reason", by!(api::sources::disable)).with(&[ID]).takes(Takes::Json("Reason")).gives("Source"),
-    post("/api/v1/sources/{id}/fire", "Poll its feed now, once a minute at most", by!(api::sources::fire)).with(&[ID, DRY_RUN]).gives("Fired").within(120),
+    post("/api/v1/sources/{id}/fire", "Poll its feed now, once a minute at most", by!(api::sources::poll_source)).with(&[ID, DRY_RUN]).gives("Fired").within(120),
     get("/api/v1/sources/{id}/fetch-log", "The last polls of its feeds", by!(api::sources::fetch_log)).with(&[ID, LIMIT]).gives("FetchLog"),
 
     get("/api/v1/hosts", "All hosts, page by page", by!(api::hosts::list)).with(&[LIMIT, AFTER]).gives("HostList"),

@@ -157,7 +157,10 @@ impl Served {
                 (order, DeliveryVerdict::Dead { reason })
             })
             .collect();
-        self.store.settle_deliveries(sink, &verdicts).await.unwrap();
+        self.store
+            .complete_deliveries(sink, &verdicts)
+            .await
+            .unwrap();
     }
 }
 

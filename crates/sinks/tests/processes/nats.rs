@@ -38,13 +38,13 @@ fn config(port: u16) -> String {
 }
 
 /// Passes bytes on; replies can be withheld, and the target can change.
-struct Relay {
+struct TcpRelay {
     port: u16,
     target: Arc<AtomicU16>,
     swallows_replies: Arc<AtomicBool>,
 }
 
-impl Relay {
+impl TcpRelay {
     async fn start(target: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let relay = Self {
@@ -170,7 +170,7 @@ async fn lost_acknowledgements_and_killed_servers_lose_nothing() {
     let Some(mut server) = server(&[]) else {
         return;
     };
-    let relay = Relay::start(server.port()).await;
+    let relay = TcpRelay::start(server.port()).await;
     let sink = sink(&config(relay.port));
     deliver(&*sink, &documents(0..10)).await;
     // Stored, and the acknowledgement is lost.
@@ -189,7 +189,7 @@ async fn lost_acknowledgements_and_killed_servers_lose_nothing() {
             .all(is_retry)
     );
     assert!(!sink.check(now()).await.is_ok());
-    server.revive().unwrap();
+    server.restart().unwrap();
     relay.target.store(server.port(), Ordering::SeqCst);
     assert_eq!(until_done(&*sink, documents(0..30)).await, (vec![], 1));
     // The stream is removed under the sink.

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use super::pool::Connection;
 use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
 use crate::error::{Result, StoreError};
-use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
+use crate::frontier::{Claim, ClaimRequest, Claimed, LeaseToken, Origin, PRIORITIES, Status};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::{Moment, millis};
 use crate::moves::{Moves, stored_status};
@@ -265,7 +265,7 @@ fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> 
     let host: i64 = row.get(0);
     let url_id = UrlId(half_key(row.get(1))?);
     let claim = Claim {
-        ticket: Ticket {
+        ticket: LeaseToken {
             id: FrontierId {
                 host: HostId(host),
                 url: url_id,
@@ -331,7 +331,7 @@ async fn quarantine(
 
 pub(super) async fn renew(
     connection: &mut Connection<'_>,
-    tickets: &[Ticket],
+    tickets: &[LeaseToken],
     lease_ms: i64,
     now: i64,
 ) -> Result<Vec<bool>> {

@@ -9,7 +9,7 @@ use tidings_document::Sketch;
 use super::pool::Connection;
 use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::near::{Alike, joined, keys_with_room, likeliest, most_alike, stored_key};
+use crate::near::{NearDuplicate, joined, keys_with_room, likeliest, most_alike, stored_key};
 
 /// With a limit, since a plan that reads the whole table while it is small would be
 /// kept when it is large.
@@ -46,7 +46,7 @@ type Known = HashMap<FrontierId, (Sketch, FrontierId)>;
 pub(super) async fn nearest(
     connection: &mut Connection<'_>,
     sketch: &Sketch,
-) -> Result<Option<Alike>> {
+) -> Result<Option<NearDuplicate>> {
     let under = under_keys(connection, &[sketch]).await?;
     let ids = likeliest(lists(&under, sketch));
     let known = known(connection, &ids).await?;
@@ -155,12 +155,12 @@ async fn known(connection: &mut Connection<'_>, ids: &[FrontierId]) -> Result<Kn
 }
 
 /// The most alike of the documents under the keys of a text.
-fn compare(known: &Known, under: &Under, sketch: &Sketch) -> Option<Alike> {
+fn compare(known: &Known, under: &Under, sketch: &Sketch) -> Option<NearDuplicate> {
     let ids = likeliest(lists(under, sketch));
     let candidates = ids.iter().filter_map(|id| Some((*id, &known.get(id)?.0)));
     let (id, similarity) = most_alike(sketch, candidates)?;
     let cluster = known.get(&id)?.1;
-    Some(Alike {
+    Some(NearDuplicate {
         id,
         cluster,
         similarity,

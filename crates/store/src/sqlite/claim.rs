@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_url::FetchUrl;
 
 use super::rows::{add_event, dequeue, head_of, write_moves};
-use crate::frontier::{Claim, ClaimRequest, Claimed, Origin, PRIORITIES, Status, Ticket};
+use crate::frontier::{Claim, ClaimRequest, Claimed, LeaseToken, Origin, PRIORITIES, Status};
 use crate::head::Head;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::{Moment, millis};
@@ -261,7 +261,7 @@ fn read_claim(
         .query_row(params![id.host.0, id.url.0], |row| {
             let attempts: i32 = row.get(12)?;
             let claim = Claim {
-                ticket: Ticket { id, attempt: attempts.max(lost_attempt) + 1 },
+                ticket: LeaseToken { id, attempt: attempts.max(lost_attempt) + 1 },
                 url: stored_url(&row.get::<_, String>(0)?)?,
                 key: id.url.with_tail(row.get(1)?),
                 source_id: row.get(2)?,
@@ -334,7 +334,7 @@ fn next_ready(connection: &Connection, now: i64) -> rusqlite::Result<Option<Dura
 
 pub(super) fn renew(
     connection: &Connection,
-    tickets: &[Ticket],
+    tickets: &[LeaseToken],
     lease_ms: i64,
     now: i64,
 ) -> rusqlite::Result<Vec<bool>> {

@@ -5,10 +5,13 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_document::Sketch;
 
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::near::{Alike, joined, keys_with_room, likeliest, most_alike, stored_key};
+use crate::near::{NearDuplicate, joined, keys_with_room, likeliest, most_alike, stored_key};
 
 /// The document most like a text.
-pub(super) fn nearest(connection: &Connection, sketch: &Sketch) -> rusqlite::Result<Option<Alike>> {
+pub(super) fn nearest(
+    connection: &Connection,
+    sketch: &Sketch,
+) -> rusqlite::Result<Option<NearDuplicate>> {
     compare(connection, sketch, &under_keys(connection, sketch)?)
 }
 
@@ -72,7 +75,7 @@ fn compare(
     connection: &Connection,
     sketch: &Sketch,
     under: &[Vec<FrontierId>],
-) -> rusqlite::Result<Option<Alike>> {
+) -> rusqlite::Result<Option<NearDuplicate>> {
     let mut select = connection
         .prepare_cached("SELECT sketch FROM sketches WHERE host_id = ?1 AND url_id = ?2")?;
     let mut candidates = Vec::new();
@@ -97,7 +100,7 @@ fn compare(
         .flatten()
         .as_deref()
         .and_then(FrontierId::from_bytes);
-    Ok(Some(Alike {
+    Ok(Some(NearDuplicate {
         id,
         cluster: cluster.unwrap_or(id),
         similarity,

@@ -533,10 +533,13 @@ async fn everything_moves_to_another_store(t: Fixture) {
     }
     t.claim(5).await;
     t.store
-        .remember_seed("https://Zürich.example/")
+        .record_starter_source("https://Zürich.example/")
         .await
         .unwrap();
-    t.store.remember_seed("https://a.example/").await.unwrap();
+    t.store
+        .record_starter_source("https://a.example/")
+        .await
+        .unwrap();
     for other in [Fixture::sqlite().await, Fixture::postgres().await] {
         let mut tables = BTreeSet::new();
         copy_store(&t.store, &other.store, |progress| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidings_store::{ClaimRequest, Completion, HostChange, Late, Leases, Moment, Outcome};
+use tidings_store::{ClaimRequest, Completion, HostChange, Leases, Moment, Outcome, Overdue};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, WORKER, failed, id};
 
@@ -14,17 +14,17 @@ on_both_engines!(
 );
 
 async fn vitals_are_told(t: Fixture) {
-    let vitals = t.store.vitals().await.unwrap();
-    assert!(vitals.bytes > 10_000, "{vitals:?}");
+    let diagnostics = t.store.diagnostics().await.unwrap();
+    assert!(diagnostics.bytes > 10_000, "{diagnostics:?}");
     let is_server = t.address.starts_with("postgres");
-    assert_eq!(vitals.connections.is_some(), is_server);
-    if let Some((used, most)) = vitals.connections {
-        assert!(used >= 1 && most >= used, "{vitals:?}");
+    assert_eq!(diagnostics.connections.is_some(), is_server);
+    if let Some((used, most)) = diagnostics.connections {
+        assert!(used >= 1 && most >= used, "{diagnostics:?}");
     }
 }
 
 async fn late_hosts_are_told_apart(t: Fixture) {
-    assert_eq!(t.store.late_hosts().await.unwrap(), []);
+    assert_eq!(t.store.overdue_hosts().await.unwrap(), []);
     t.submit(&[
         "https://a.example/1",
         "https://b.example/1",
@@ -47,11 +47,15 @@ async fn late_hosts_are_told_apart(t: Fixture) {
     t.store.block_host(c, until, "it is ill").await.unwrap();
     t.pass(30 * SECOND);
 
-    let late = t.store.late_hosts().await.unwrap();
+    let late = t.store.overdue_hosts().await.unwrap();
     let told: Vec<_> = late.iter().map(|late| (late.late, late.hosts)).collect();
     assert_eq!(
         told,
-        [(Late::Ready, 2), (Late::Gated, 1), (Late::Blocked, 1)]
+        [
+            (Overdue::Ready, 2),
+            (Overdue::Gated, 1),
+            (Overdue::Blocked, 1)
+        ]
     );
     let [ready, gated, blocked] = &late[..] else {
         panic!("{late:?}");
@@ -117,13 +121,13 @@ async fn what_was_given_up_is_counted_by_reason(t: Fixture) {
         };
         t.store.complete(&[completion]).await.unwrap();
     }
-    let told = t.store.given_up(10).await.unwrap();
+    let told = t.store.permanent_failures(10).await.unwrap();
     let told: Vec<_> = told
         .iter()
-        .map(|given_up| (given_up.reason.as_str(), given_up.urls))
+        .map(|permanent_failures| (permanent_failures.reason.as_str(), permanent_failures.urls))
         .collect();
     assert_eq!(told, [("not_found", 2), ("gone", 1)]);
-    let most = t.store.given_up(1).await.unwrap();
+    let most = t.store.permanent_failures(1).await.unwrap();
     assert_eq!(most.len(), 1);
     assert!(most[0].example.starts_with("https://"), "{most:?}");
 }

@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tidings_store::{Claim, ClaimRequest, Completion, HostChange, Moment, Outcome, Status, Ticket};
+use tidings_store::{
+    Claim, ClaimRequest, Completion, HostChange, LeaseToken, Moment, Outcome, Status,
+};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, WORKER, fetched, id, submission, urgent};
 
@@ -229,14 +231,20 @@ async fn a_heartbeat_keeps_the_lease(t: Fixture) {
     let claim = t.claim_one().await;
     t.pass(SECOND * 50);
     assert_eq!(
-        t.store.heartbeat(&[claim.ticket], MINUTE).await.unwrap(),
+        t.store
+            .extend_leases(&[claim.ticket], MINUTE)
+            .await
+            .unwrap(),
         [true]
     );
     t.pass(SECOND * 50);
     assert_eq!(t.claim(1).await, []);
     assert!(t.complete(&claim, fetched()).await);
     assert_eq!(
-        t.store.heartbeat(&[claim.ticket], MINUTE).await.unwrap(),
+        t.store
+            .extend_leases(&[claim.ticket], MINUTE)
+            .await
+            .unwrap(),
         [false]
     );
 }
@@ -259,7 +267,7 @@ async fn a_late_end_does_not_free_the_host_of_another(t: Fixture) {
         let late = t.claim_one().await;
         t.pass(MINUTE * 2);
         assert_eq!(
-            t.store.heartbeat(&[late.ticket], MINUTE).await.unwrap(),
+            t.store.extend_leases(&[late.ticket], MINUTE).await.unwrap(),
             [false],
             "what has ended can't be extended"
         );
@@ -313,17 +321,17 @@ async fn what_is_accused_is_put_aside_sooner_than_what_was_near(t: Fixture) {
         assert_eq!(claimed.claims.len(), 2);
         let is_poison = |claim: &&Claim| claim.url.as_str().ends_with("poison");
         let poison = claimed.claims.iter().find(is_poison).unwrap();
-        t.store.accuse(&[poison.ticket], 9).await.unwrap();
+        t.store.blame_for_crash(&[poison.ticket], 9).await.unwrap();
         t.pass(MINUTE);
     }
     let claimed = t.store.claim(&request).await.unwrap();
     assert_eq!((claimed.claims.len(), claimed.quarantined), (1, 1));
     // An accusation that comes too late is nobody's.
-    let late = Ticket {
+    let late = LeaseToken {
         attempt: 1,
         ..claimed.claims[0].ticket
     };
-    t.store.accuse(&[late], 100).await.unwrap();
+    t.store.blame_for_crash(&[late], 100).await.unwrap();
     t.pass(MINUTE);
     assert_eq!(t.store.claim(&request).await.unwrap().claims.len(), 1);
     t.assert_books_balance().await;

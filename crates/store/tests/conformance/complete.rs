@@ -335,7 +335,7 @@ async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
         ),
     ];
     t.store
-        .settle_deliveries("search", &verdicts)
+        .complete_deliveries("search", &verdicts)
         .await
         .unwrap();
     let state = |states: Vec<tidings_store::OutboxState>| {
@@ -364,12 +364,12 @@ async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
         .await
         .unwrap();
     t.store
-        .settle_deliveries("search", &[(again[0].clone(), DeliveryVerdict::Accepted)])
+        .complete_deliveries("search", &[(again[0].clone(), DeliveryVerdict::Accepted)])
         .await
         .unwrap();
     assert_eq!(state(t.store.outbox().await.unwrap()), Some((1, 1)));
     t.store
-        .settle_deliveries("search", &[(newer[0].clone(), DeliveryVerdict::Accepted)])
+        .complete_deliveries("search", &[(newer[0].clone(), DeliveryVerdict::Accepted)])
         .await
         .unwrap();
     assert_eq!(state(t.store.outbox().await.unwrap()), Some((0, 1)));

@@ -50,7 +50,7 @@ async fn settle(t: &Fixture, orders: &[Delivery], verdict: &DeliveryVerdict) {
         .iter()
         .map(|order| (order.clone(), verdict.clone()))
         .collect();
-    t.store.settle_deliveries("s", &verdicts).await.unwrap();
+    t.store.complete_deliveries("s", &verdicts).await.unwrap();
 }
 
 async fn state(t: &Fixture) -> (i64, i64, i64) {
@@ -97,7 +97,7 @@ async fn dead_letters_get_another_try_and_a_newer_revision_buries_them(t: Fixtur
     fetch(&t, "https://a.example/1", "one").await;
     settle(&t, &claim(&t).await, &refused()).await;
     assert_eq!(state(&t).await, (0, 0, 1));
-    assert_eq!(t.store.retry_dead("s").await.unwrap(), 1);
+    assert_eq!(t.store.retry_dead_letters("s").await.unwrap(), 1);
     assert_eq!(state(&t).await, (0, 1, 0));
     settle(&t, &claim(&t).await, &refused()).await;
     fetch(&t, "https://a.example/1", "other").await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_store::{
-    Audit, Feed, FetchLogRow, NewSource, PollResult, Replay, Robots, Role, StartedTask,
+    Feed, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay, Robots, Role, StartedTask,
 };
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id};
@@ -103,13 +103,13 @@ async fn sources_can_be_added_changed_and_removed(t: Fixture) {
 async fn seeds_are_offered_once(t: Fixture) {
     assert!(
         t.store
-            .remember_seed("https://a.example/feed")
+            .record_starter_source("https://a.example/feed")
             .await
             .unwrap()
     );
     assert!(
         !t.store
-            .remember_seed("https://a.example/feed")
+            .record_starter_source("https://a.example/feed")
             .await
             .unwrap()
     );
@@ -260,7 +260,7 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
             .unwrap()
             .is_none()
     );
-    assert!(t.store.keep_feed(&claim, MINUTE * 3).await.unwrap());
+    assert!(t.store.extend_feed_lease(&claim, MINUTE * 3).await.unwrap());
     t.pass(MINUTE * 2);
     assert!(
         t.store
@@ -295,34 +295,44 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
         "it is paused"
     );
     let now = t.store.now().await.unwrap();
-    t.store.wake_feed(feed.feed_id, now).await.unwrap();
+    t.store.resume_feed(feed.feed_id, now).await.unwrap();
     assert_eq!(t.store.claim_feeds(9, MINUTE).await.unwrap().len(), 1);
     assert_eq!(t.store.feeds_of_source(1).await.unwrap().len(), 1);
     t.store.remove_feed(feed.feed_id).await.unwrap();
     assert!(t.store.feeds_of_source(1).await.unwrap().is_empty());
     assert!(t.store.fetch_log(feed.feed_id, 9).await.unwrap().is_empty());
-    assert!(t.store.wake_feed(feed.feed_id, now).await.is_err());
+    assert!(t.store.resume_feed(feed.feed_id, now).await.is_err());
 }
 
 async fn a_mark_is_replaced_by_whoever_saw_it_last(t: Fixture) {
     let at = t.store.now().await.unwrap();
-    let mark = |n| tidings_store::Mark {
+    let mark = |n| tidings_store::SharedValue {
         value: format!("v{n}"),
         n,
         at,
     };
     assert_eq!(t.store.mark("price").await.unwrap(), None);
-    assert!(t.store.replace_mark("price", None, &mark(1)).await.unwrap());
-    assert!(!t.store.replace_mark("price", None, &mark(2)).await.unwrap());
     assert!(
         t.store
-            .replace_mark("price", Some(&mark(1)), &mark(2))
+            .replace_shared_value("price", None, &mark(1))
             .await
             .unwrap()
     );
     assert!(
         !t.store
-            .replace_mark("price", Some(&mark(1)), &mark(3))
+            .replace_shared_value("price", None, &mark(2))
+            .await
+            .unwrap()
+    );
+    assert!(
+        t.store
+            .replace_shared_value("price", Some(&mark(1)), &mark(2))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !t.store
+            .replace_shared_value("price", Some(&mark(1)), &mark(3))
             .await
             .unwrap()
     );
@@ -334,21 +344,21 @@ async fn a_mark_is_replaced_by_whoever_saw_it_last(t: Fixture) {
 async fn a_title_is_new_once(t: Fixture) {
     let (a, b) = ([1; 16], [2; 16]);
     assert_eq!(
-        t.store.note_titles(1, &[a, b, a]).await.unwrap(),
+        t.store.record_titles(1, &[a, b, a]).await.unwrap(),
         [true, true, false]
     );
-    assert_eq!(t.store.note_titles(1, &[a]).await.unwrap(), [false]);
+    assert_eq!(t.store.record_titles(1, &[a]).await.unwrap(), [false]);
     assert_eq!(
-        t.store.note_titles(2, &[a]).await.unwrap(),
+        t.store.record_titles(2, &[a]).await.unwrap(),
         [true],
         "another source"
     );
     t.pass(MINUTE * 60 * 24 * 31);
     assert_eq!(
-        t.store.forget_titles(MINUTE * 60 * 24 * 30).await.unwrap(),
+        t.store.prune_titles(MINUTE * 60 * 24 * 30).await.unwrap(),
         3
     );
-    assert_eq!(t.store.note_titles(1, &[a]).await.unwrap(), [true]);
+    assert_eq!(t.store.record_titles(1, &[a]).await.unwrap(), [true]);
 }
 
 async fn a_late_poller_is_refused(t: Fixture) {
@@ -440,7 +450,7 @@ async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
             .len(),
         2
     );
-    assert_eq!(t.store.forget_fetch_log(MINUTE * 60).await.unwrap(), 1);
+    assert_eq!(t.store.prune_fetch_log(MINUTE * 60).await.unwrap(), 1);
 }
 
 async fn the_same_task_waits_its_minute(t: Fixture) {
@@ -480,7 +490,7 @@ async fn the_same_task_waits_its_minute(t: Fixture) {
             .unwrap(),
         StartedTask::Started(_)
     ));
-    assert_eq!(t.store.forget_tasks(SECOND).await.unwrap(), 2);
+    assert_eq!(t.store.prune_tasks(SECOND).await.unwrap(), 2);
 }
 
 async fn runs_are_kept(t: Fixture) {
@@ -529,7 +539,7 @@ async fn a_token_may_end_by_itself(t: Fixture) {
 
 async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
     for (path, status) in [("/a", 200), ("/b", 403), ("/c", 201)] {
-        let audit = Audit {
+        let audit = NewAuditEntry {
             who: "ci",
             role: Role::Operator,
             action: "Try it",
@@ -538,23 +548,27 @@ async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
             status,
             request_id: "7",
         };
-        t.store.add_audit(&audit).await.unwrap();
+        t.store.add_audit_entry(&audit).await.unwrap();
         t.pass(MINUTE);
     }
-    let page = t.store.audits(None, 2).await.unwrap();
+    let page = t.store.audit_entries(None, 2).await.unwrap();
     let seen: Vec<_> = page
         .iter()
         .map(|one| (one.path.as_str(), one.status))
         .collect();
     assert_eq!(seen, [("/c", 201), ("/b", 403)]);
     assert_eq!((page[0].who.as_str(), page[0].role), ("ci", Role::Operator));
-    let rest = t.store.audits(Some(page[1].audit_id), 2).await.unwrap();
+    let rest = t
+        .store
+        .audit_entries(Some(page[1].audit_id), 2)
+        .await
+        .unwrap();
     assert_eq!((rest.len(), rest[0].path.as_str()), (1, "/a"));
     t.store.maintain(MINUTE).await.unwrap();
-    assert_eq!(t.store.audits(None, 9).await.unwrap().len(), 3);
+    assert_eq!(t.store.audit_entries(None, 9).await.unwrap().len(), 3);
     t.pass(365 * 24 * 60 * MINUTE);
     t.store.maintain(MINUTE).await.unwrap();
-    assert_eq!(t.store.audits(None, 9).await.unwrap().len(), 0);
+    assert_eq!(t.store.audit_entries(None, 9).await.unwrap().len(), 0);
 }
 
 async fn robots_are_cached(t: Fixture) {
@@ -598,5 +612,5 @@ async fn a_request_with_a_key_is_done_once(t: Fixture) {
         "{error}"
     );
     t.pass(MINUTE);
-    assert_eq!(t.store.forget_idempotent(SECOND).await.unwrap(), 1);
+    assert_eq!(t.store.prune_idempotency_keys(SECOND).await.unwrap(), 1);
 }

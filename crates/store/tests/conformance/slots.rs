@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidings_store::{HostChange, HostTurn, Outcome, Slot};
+use tidings_store::{AcquiredHost, HostChange, HostPermit, Outcome};
 use tidings_url::HostKey;
 
 use crate::fixture::{Fixture, MINUTE, SECOND, fetched, target};
@@ -20,10 +20,10 @@ fn host() -> HostKey {
     target(PAGE).host
 }
 
-async fn take(t: &Fixture) -> Result<Slot, Duration> {
-    match t.store.take_slot(&host(), MINUTE).await.unwrap() {
-        HostTurn::Now(slot) => Ok(slot),
-        HostTurn::Later(wait) => Err(wait),
+async fn take(t: &Fixture) -> Result<HostPermit, Duration> {
+    match t.store.acquire_host(&host(), MINUTE).await.unwrap() {
+        AcquiredHost::Now(slot) => Ok(slot),
+        AcquiredHost::Later(wait) => Err(wait),
     }
 }
 
@@ -33,7 +33,7 @@ async fn a_slot_and_a_claim_exclude_each_other(t: Fixture) {
     assert_eq!(t.claim(1).await.len(), 0, "the host is being asked");
     assert_eq!(take(&t).await, Err(MINUTE));
     t.store
-        .return_slot(&slot, &HostChange::default())
+        .release_host(&slot, &HostChange::default())
         .await
         .unwrap();
     assert_eq!(t.claim(1).await.len(), 0, "its delay is not over");
@@ -50,7 +50,7 @@ async fn slots_keep_the_delay(t: Fixture) {
     assert_eq!(slot.delay, SECOND);
     t.pass(Duration::from_millis(300));
     t.store
-        .return_slot(&slot, &HostChange::default())
+        .release_host(&slot, &HostChange::default())
         .await
         .unwrap();
     assert_eq!(take(&t).await, Err(Duration::from_millis(700)));
@@ -63,12 +63,12 @@ async fn a_slot_that_was_lost_changes_nothing(t: Fixture) {
     t.pass(MINUTE);
     let held = take(&t).await.unwrap();
     t.store
-        .return_slot(&lost, &HostChange::default())
+        .release_host(&lost, &HostChange::default())
         .await
         .unwrap();
     t.pass(SECOND * 2);
     assert!(take(&t).await.is_err(), "the second holder is still at it");
-    t.store.keep_slot(&held, MINUTE * 2).await.unwrap();
+    t.store.extend_host_permit(&held, MINUTE * 2).await.unwrap();
     t.pass(MINUTE);
     assert!(take(&t).await.is_err(), "its lease was extended");
 }
@@ -82,7 +82,7 @@ async fn what_a_poll_learns_of_a_host_is_kept(t: Fixture) {
         is_error: true,
         ..HostChange::default()
     };
-    t.store.return_slot(&slot, &change).await.unwrap();
+    t.store.release_host(&slot, &change).await.unwrap();
     let kept = t.store.host(slot.host).await.unwrap().unwrap();
     assert_eq!((kept.delay_ms, kept.errors, kept.in_flight), (5000, 1, 0));
     assert_eq!(take(&t).await, Err(MINUTE));

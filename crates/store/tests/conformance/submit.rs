@@ -213,7 +213,7 @@ async fn another_name_of_a_page_is_known(t: Fixture) {
         t.store.explain(id(name)).await.unwrap().alias_of,
         Some(id(page))
     );
-    let host = t.store.stats_of_host(id(page).host).await.unwrap();
+    let host = t.store.host_stats(id(page).host).await.unwrap();
     assert_eq!((host.by_status["pending"], host.by_status["dead"]), (2, 0));
     assert!(!host.has_more);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidings_engine::{CollectOptions, Collected, Outside, PollOptions, Poller};
+use tidings_engine::{CollectOptions, Collected, FetchContext, PollOptions, Poller};
 use tidings_net::Client;
 
 use crate::config::Config;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(),
     let net = config.net.options()?;
     stores::with_store(config, async |store| {
         let client = Client::new(net).context("the network can't be used")?;
-        let outside = Outside::new(client, store);
+        let outside = FetchContext::new(client, store);
         let poller = Arc::new(Poller::new(outside, PollOptions::default()));
         let options = CollectOptions {
             sources: args.source.clone(),

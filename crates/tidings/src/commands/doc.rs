@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 use tidings_document::Document;
-use tidings_engine::{KeptPages, Telling, also_told_by, document_of};
+use tidings_engine::{NearDuplicateStory, PageArchive, near_duplicates, stored_document};
 use tidings_store::{FrontierId, Store, StoredDocument};
 
 use super::frontier::target;
@@ -31,7 +31,7 @@ struct Shown {
     #[serde(flatten)]
     document: Document,
     /// Others that tell the same story in nearly the same words.
-    also_told_by: Vec<Telling>,
+    near_duplicates: Vec<NearDuplicateStory>,
 }
 
 pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Failure> {
@@ -43,23 +43,23 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
                 url = args.url
             )
         })?;
-        let document = document_of(&stored).context("the document can't be read")?;
+        let document = stored_document(&stored).context("the document can't be read")?;
         if args.html {
             let name = document.raw_html.as_deref().with_context(
                 || "the page was not kept; set fetch.keep_html = true to keep pages from now on",
             )?;
-            let pages = KeptPages::in_folder(config.data_dir().join("pages"));
+            let pages = PageArchive::in_folder(config.data_dir().join("pages"));
             let page = pages
                 .read(name)
                 .with_context(|| format!("the page {name} can't be read"))?;
             return Ok(output::bytes(&page)?);
         }
-        let also_told_by = also_told_by(&store, &stored)
+        let near_duplicates = near_duplicates(&store, &stored)
             .await
             .map_err(anyhow::Error::new)?;
         let shown = Shown {
             document,
-            also_told_by,
+            near_duplicates,
         };
         match json {
             true => output::json(&shown)?,
@@ -108,7 +108,7 @@ fn print(shown: &Shown) -> anyhow::Result<()> {
         ("same as", document.duplicate_of.clone()),
         ("id", Some(document.id.clone())),
     ];
-    let others = shown.also_told_by.iter().map(|other| {
+    let others = shown.near_duplicates.iter().map(|other| {
         let name = format!("{} ({})", other.url, other.source_name);
         ("also told by", Some(name))
     });

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &DoctorArgs, config: &Config, json: bool) -> Result<(), 
     let mut findings = doctor::findings(&facts);
     let has_trouble = findings
         .iter()
-        .any(|finding| finding.severity == Severity::Trouble);
+        .any(|finding| finding.severity == Severity::AdapterErrorKind);
     if args.quiet {
         findings.retain(|finding| finding.severity != Severity::Fine);
     }

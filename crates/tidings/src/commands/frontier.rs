@@ -126,7 +126,7 @@ pub(crate) fn run(args: &FrontierArgs, config: &Config, json: bool) -> Result<()
 
 async fn stats(store: &Store, args: &StatsArgs, json: bool) -> anyhow::Result<()> {
     if let Some(host) = &args.host {
-        let stats = store.stats_of_host(host_id(host)).await?;
+        let stats = store.host_stats(host_id(host)).await?;
         if json {
             return output::json(&stats);
         }

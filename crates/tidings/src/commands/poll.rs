@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidings_engine::{Outside, PollEnded, PollOptions, PollOutcome, Poller};
+use tidings_engine::{FetchContext, PollOptions, PollOutcome, PollReport, Poller};
 use tidings_net::Client;
 
 use crate::config::Config;
@@ -44,9 +44,9 @@ pub(crate) fn run(args: &PollArgs, config: &Config, json: bool) -> Result<(), Fa
             at_once: usize::from(args.at_once),
             ..PollOptions::default()
         };
-        let poller = Arc::new(Poller::new(Outside::new(client, store), options));
+        let poller = Arc::new(Poller::new(FetchContext::new(client, store), options));
         let mut sum = Sum::default();
-        let mut ended = |poll: &PollEnded| {
+        let mut ended = |poll: &PollReport| {
             sum.polls += 1;
             sum.new += poll.items_new;
             sum.failed += usize::from(poll.outcome == PollOutcome::Failed);
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &PollArgs, config: &Config, json: bool) -> Result<(), Fa
     })
 }
 
-fn tell(poll: &PollEnded, json: bool) -> anyhow::Result<()> {
+fn tell(poll: &PollReport, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(poll);
     }

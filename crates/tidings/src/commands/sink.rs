@@ -83,7 +83,7 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
         What::Dead(args) => Ok(dead(&store, args, json).await?),
         What::Retry(args) => {
             let count = store
-                .retry_dead(&args.name)
+                .retry_dead_letters(&args.name)
                 .await
                 .map_err(anyhow::Error::new)?;
             Ok(told(json, "retried", count, "will be tried again")?)
@@ -229,7 +229,7 @@ async fn rebuild_search(
         let Some(last) = page.last() else { break };
         after = Some(last.frontier_id);
         for stored in &page {
-            let document = tidings_engine::document_of(stored)?;
+            let document = tidings_engine::stored_document(stored)?;
             if stored.duplicate_of.is_some() && !sink.wants_duplicates {
                 continue;
             }

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tidings_engine::{
-    Fired, ListFormat, Outside, PollOptions, PollOutcome, Poller, SourceDraft, SourceSettings,
-    change_source, import_list, list_end, list_start, read_list, seed, write_row,
+    FetchContext, ListFormat, PollOptions, PollOutcome, PolledSource, Poller, SourceDraft,
+    SourceSettings, change_source, import_list, list_end, list_start, read_list, seed, write_row,
 };
 use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
@@ -175,7 +175,7 @@ pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), 
         }
         What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
         What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
-        What::Fire(args) => fire(&store, args, config, json).await,
+        What::Fire(args) => poll_source(&store, args, config, json).await,
         What::Test(args) => test(&store, args, config, json).await,
         What::Tasks => Ok(tasks(&store, json).await?),
         What::Import(args) => Ok(import(&store, args, json).await?),
@@ -500,15 +500,23 @@ async fn export(store: &Store, format: ListFormat) -> anyhow::Result<()> {
     list_end(format).map_or(Ok(()), output::line)
 }
 
-async fn fire(store: &Store, args: &FireArgs, config: &Config, json: bool) -> Result<(), Failure> {
+async fn poll_source(
+    store: &Store,
+    args: &FireArgs,
+    config: &Config,
+    json: bool,
+) -> Result<(), Failure> {
     let source = named(store, &args.name).await?;
     let client = Client::new(config.net.options()?).context("the network can't be used")?;
-    let poller = Poller::new(Outside::new(client, store.clone()), PollOptions::default());
+    let poller = Poller::new(
+        FetchContext::new(client, store.clone()),
+        PollOptions::default(),
+    );
     let refused =
         |why: String| Failure::Command(anyhow::anyhow!("{} was not polled: {why}", source.name));
     if args.dry_run {
         let seen = poller
-            .dry_fire(&source)
+            .preview_source(&source)
             .await
             .context("the store can't be read")?;
         for item in seen.map_err(refused)? {
@@ -526,27 +534,27 @@ async fn fire(store: &Store, args: &FireArgs, config: &Config, json: bool) -> Re
         return Ok(());
     }
     match poller
-        .fire(&source)
+        .poll_source(&source)
         .await
         .context("the store can't be used")?
     {
-        Fired::Polled(poll) if poll.outcome == PollOutcome::Failed => {
+        PolledSource::Polled(poll) if poll.outcome == PollOutcome::Failed => {
             Err(refused(poll.error.unwrap_or_default()))
         }
-        Fired::Polled(poll) if json => Ok(output::json(&poll)?),
-        Fired::Polled(poll) => {
+        PolledSource::Polled(poll) if json => Ok(output::json(&poll)?),
+        PolledSource::Polled(poll) => {
             let outcome = poll.outcome.as_str();
             Ok(output::line(&format!(
                 "{outcome}: {} items, {} new",
                 poll.items_seen, poll.items_new
             ))?)
         }
-        Fired::TooSoon { last } => Err(refused(format!(
+        PolledSource::TooSoon { last } => Err(refused(format!(
             "it was fired at {last}; once a minute is enough"
         ))),
-        Fired::Busy => Err(refused(
+        PolledSource::Busy => Err(refused(
             "its feed or its host is being asked right now".to_owned(),
         )),
-        Fired::NoFeed => Err(refused("it has no feed".to_owned())),
+        PolledSource::NoFeed => Err(refused("it has no feed".to_owned())),
     }
 }

@@ -119,7 +119,7 @@ async fn ls(store: &Store, json: bool) -> anyhow::Result<()> {
 }
 
 async fn log(store: &Store, limit: u32, json: bool) -> anyhow::Result<()> {
-    let changes = store.audits(None, limit).await?;
+    let changes = store.audit_entries(None, limit).await?;
     if json {
         return output::json(&changes);
     }

@@ -339,7 +339,7 @@ static SCENARIOS: &[Scenario] = &[
     scenario!(
         "answers made to hurt",
         SQLITE,
-        peers::hostile_answers,
+        peers::hostile_responses,
         "each ends with its own reason, within its limits; under 256 MB"
     ),
     scenario!(

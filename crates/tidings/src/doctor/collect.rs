@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tidings_server::Health;
-use tidings_store::{Feed, Late, Moment, SCHEMA_VERSION, Source, Store, StoreOptions};
+use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store, StoreOptions};
 
 use super::feeds::{FeedFacts, LATE, SILENT, Troubled};
 use super::frontier::FrontierFacts;
@@ -66,7 +66,7 @@ async fn everything(store: &Store, config: &Config) -> tidings_store::Result<Eve
 }
 
 async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
-    let vitals = store.vitals().await?;
+    let diagnostics = store.diagnostics().await?;
     let before = Moment::from(Timestamp::now());
     let theirs = store.now().await?;
     let after = Moment::from(Timestamp::now());
@@ -75,8 +75,8 @@ async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
     Ok(StoreFacts {
         place: store.place().to_owned(),
         schema_version: SCHEMA_VERSION,
-        bytes: vitals.bytes,
-        connections: vitals.connections,
+        bytes: diagnostics.bytes,
+        connections: diagnostics.connections,
         pool: StoreOptions::default().connections as u64,
         clock: apart,
     })
@@ -85,11 +85,11 @@ async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
 async fn frontier(store: &Store, config: &Config) -> tidings_store::Result<FrontierFacts> {
     let stats = store.stats().await?;
     let count = |status: &str| stats.by_status.get(status).copied().unwrap_or(0);
-    let late = store.late_hosts().await?;
-    let slowest = late.iter().find(|hosts| hosts.late == Late::Gated);
+    let late = store.overdue_hosts().await?;
+    let slowest = late.iter().find(|hosts| hosts.late == Overdue::Gated);
     let queue_of_slowest = match slowest {
         Some(hosts) => {
-            let of_host = store.stats_of_host(hosts.id).await?.by_status;
+            let of_host = store.host_stats(hosts.id).await?.by_status;
             let waiting = ["pending", "failed"].map(|status| of_host.get(status).copied());
             waiting.into_iter().flatten().sum::<i64>().unsigned_abs()
         }
@@ -100,7 +100,7 @@ async fn frontier(store: &Store, config: &Config) -> tidings_store::Result<Front
         dead: count("dead").unsigned_abs(),
         late,
         leases: store.leases().await?,
-        given_up: store.given_up(REASONS).await?,
+        permanent_failures: store.permanent_failures(REASONS).await?,
         queue_of_slowest,
         is_outbox_full: store.outbox_exceeds(config.outbox_bound).await?,
         at_once: config.fetch.at_once,

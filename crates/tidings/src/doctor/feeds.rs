@@ -195,7 +195,7 @@ fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, Fine, Trouble, WorthKnowing};
+    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
 
     fn troubled(names: &[&str]) -> Vec<Troubled> {
         let one = |name: &&str| Troubled {
@@ -242,7 +242,7 @@ mod tests {
                     last_poll: Some(minutes(45)),
                     ..late.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "3 feeds should have been polled, the first 40 min ago",
                 "tidings run",
             ),
@@ -252,7 +252,7 @@ mod tests {
                     last_poll: None,
                     ..late.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "3 feeds should",
                 "tidings run",
             ),
@@ -279,7 +279,7 @@ mod tests {
                     failing: troubled(&["a", "b", "c"]),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "3 sources are failing, such as a",
                 "tidings check",
             ),
@@ -289,7 +289,7 @@ mod tests {
                     paused: troubled(&["a"]),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "1 source is not polled any more, such as a",
                 "tidings source show a",
             ),
@@ -299,7 +299,7 @@ mod tests {
                     without_feed: vec!["a".to_owned()],
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "1 source is without anything to poll, such as a",
                 "tidings source show a",
             ),

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
     /// Something does not work, or soon will not.
-    Trouble,
+    AdapterErrorKind,
     WorthKnowing,
     Fine,
 }
@@ -15,7 +15,7 @@ pub(crate) enum Severity {
 impl Severity {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Self::Trouble => "trouble",
+            Self::AdapterErrorKind => "trouble",
             Self::WorthKnowing => "worth knowing",
             Self::Fine => "fine",
         }
@@ -45,7 +45,7 @@ impl Finding {
         next: impl Into<String>,
     ) -> Self {
         Self {
-            severity: Severity::Trouble,
+            severity: Severity::AdapterErrorKind,
             about,
             what: what.into(),
             why: Some(why.into()),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidings_store::{GivenUp, Late, LateHosts, Leases, Moment};
+use tidings_store::{Leases, Moment, Overdue, OverdueHosts, PermanentFailures};
 
 use super::Finding;
 use crate::words::{count, duration, number};
@@ -12,10 +12,10 @@ use crate::words::{count, duration, number};
 pub(super) struct FrontierFacts {
     pub(super) urls: u64,
     pub(super) dead: u64,
-    pub(super) late: Vec<LateHosts>,
+    pub(super) late: Vec<OverdueHosts>,
     pub(super) leases: Leases,
     /// The most frequent reasons first.
-    pub(super) given_up: Vec<GivenUp>,
+    pub(super) permanent_failures: Vec<PermanentFailures>,
     /// URLs that wait at the host that is late because it is asked slowly.
     pub(super) queue_of_slowest: u64,
     /// Nothing is fetched, because some sink has too much waiting.
@@ -37,12 +37,12 @@ const REDIRECT: &str = "redirect";
 pub(super) fn judge(facts: &FrontierFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     let late = |late| facts.late.iter().find(|hosts| hosts.late == late);
-    found.extend(late(Late::Ready).and_then(|hosts| unattended(hosts, facts)));
-    found.extend(late(Late::Gated).and_then(|hosts| slow(hosts, facts)));
-    found.extend(late(Late::Blocked).map(blocked));
+    found.extend(late(Overdue::Ready).and_then(|hosts| unattended(hosts, facts)));
+    found.extend(late(Overdue::Gated).and_then(|hosts| slow(hosts, facts)));
+    found.extend(late(Overdue::Blocked).map(blocked));
     found.extend(abandoned(&facts.leases));
-    found.extend(quarantined(&facts.given_up));
-    found.extend(given_up(facts));
+    found.extend(quarantined(&facts.permanent_failures));
+    found.extend(permanent_failures(facts));
     if found.is_empty() {
         let urls = count(facts.urls, "URL");
         found.push(Finding::fine(
@@ -54,7 +54,7 @@ pub(super) fn judge(facts: &FrontierFacts) -> Vec<Finding> {
 }
 
 /// Hosts that could be asked, and nobody does.
-fn unattended(hosts: &LateHosts, facts: &FrontierFacts) -> Option<Finding> {
+fn unattended(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
     if hosts.ready_for < NOBODY {
         return None;
     }
@@ -93,7 +93,7 @@ fn unattended(hosts: &LateHosts, facts: &FrontierFacts) -> Option<Finding> {
 }
 
 /// Hosts that are asked one by one, with a pause.
-fn slow(hosts: &LateHosts, facts: &FrontierFacts) -> Option<Finding> {
+fn slow(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
     if hosts.overdue < SLOW {
         return None;
     }
@@ -117,7 +117,7 @@ fn slow(hosts: &LateHosts, facts: &FrontierFacts) -> Option<Finding> {
     ))
 }
 
-fn blocked(hosts: &LateHosts) -> Finding {
+fn blocked(hosts: &OverdueHosts) -> Finding {
     let until = match hosts.blocked_until {
         Some(Moment::NEVER) => "until someone says otherwise".to_owned(),
         Some(until) => format!("until {until}"),
@@ -157,8 +157,10 @@ fn abandoned(leases: &Leases) -> Option<Finding> {
 }
 
 /// Pages that killed their reader.
-fn quarantined(given_up: &[GivenUp]) -> Option<Finding> {
-    let found = given_up.iter().find(|of| of.reason == QUARANTINED)?;
+fn quarantined(permanent_failures: &[PermanentFailures]) -> Option<Finding> {
+    let found = permanent_failures
+        .iter()
+        .find(|of| of.reason == QUARANTINED)?;
     Some(Finding::trouble(
         "quarantine",
         format!(
@@ -171,17 +173,17 @@ fn quarantined(given_up: &[GivenUp]) -> Option<Finding> {
     ))
 }
 
-fn given_up(facts: &FrontierFacts) -> Option<Finding> {
-    let is_redirect = |of: &&GivenUp| of.reason == REDIRECT;
+fn permanent_failures(facts: &FrontierFacts) -> Option<Finding> {
+    let is_redirect = |of: &&PermanentFailures| of.reason == REDIRECT;
     let redirects: u64 = facts
-        .given_up
+        .permanent_failures
         .iter()
         .filter(is_redirect)
         .map(|of| of.urls)
         .sum();
     let dead = facts.dead.saturating_sub(redirects);
-    let is_other = |of: &&GivenUp| of.reason != REDIRECT && of.reason != QUARANTINED;
-    let others = || facts.given_up.iter().filter(is_other);
+    let is_other = |of: &&PermanentFailures| of.reason != REDIRECT && of.reason != QUARANTINED;
+    let others = || facts.permanent_failures.iter().filter(is_other);
     let has_retries = others().any(|of| of.reason == MAX_RETRIES);
     let is_much = dead * MANY_DEAD > facts.urls;
     if !has_retries && !is_much {
@@ -218,12 +220,12 @@ mod tests {
     use tidings_store::HostId;
 
     use super::*;
-    use crate::doctor::Severity::{self, Fine, Trouble, WorthKnowing};
+    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn late(late: Late, overdue: Duration, ready_for: Duration) -> LateHosts {
-        LateHosts {
+    fn late(late: Overdue, overdue: Duration, ready_for: Duration) -> OverdueHosts {
+        OverdueHosts {
             late,
             hosts: 3,
             overdue,
@@ -231,13 +233,13 @@ mod tests {
             id: HostId(1),
             host: "a.example".to_owned(),
             delay: Duration::from_secs(2),
-            block_reason: (late == Late::Blocked).then(|| "robots.txt can't be had".to_owned()),
-            blocked_until: (late == Late::Blocked).then_some(Moment::NEVER),
+            block_reason: (late == Overdue::Blocked).then(|| "robots.txt can't be had".to_owned()),
+            blocked_until: (late == Overdue::Blocked).then_some(Moment::NEVER),
         }
     }
 
-    fn given_up(reason: &str, urls: u64) -> GivenUp {
-        GivenUp {
+    fn permanent_failures(reason: &str, urls: u64) -> PermanentFailures {
+        PermanentFailures {
             reason: reason.to_owned(),
             urls,
             example: "https://a.example/x".to_owned(),
@@ -249,12 +251,12 @@ mod tests {
         let well = FrontierFacts {
             urls: 1000,
             dead: 20,
-            given_up: vec![given_up("not_found", 20)],
+            permanent_failures: vec![permanent_failures("not_found", 20)],
             queue_of_slowest: 4000,
             at_once: 256,
             ..FrontierFacts::default()
         };
-        let with = |hosts: LateHosts| FrontierFacts {
+        let with = |hosts: OverdueHosts| FrontierFacts {
             late: vec![hosts],
             ..well.clone()
         };
@@ -263,7 +265,7 @@ mod tests {
             ended,
             longest_ended: MINUTE,
         };
-        let unattended = with(late(Late::Ready, 9 * MINUTE, 9 * MINUTE));
+        let unattended = with(late(Overdue::Ready, 9 * MINUTE, 9 * MINUTE));
         type Row<'a> = (&'a str, FrontierFacts, Severity, &'a str, &'a str);
         let rows: [Row<'_>; 12] = [
             (
@@ -275,7 +277,7 @@ mod tests {
             ),
             (
                 "due a moment ago",
-                with(late(Late::Ready, MINUTE, MINUTE)),
+                with(late(Overdue::Ready, MINUTE, MINUTE)),
                 Fine,
                 "none of them late",
                 "",
@@ -283,7 +285,7 @@ mod tests {
             (
                 "nobody fetches",
                 unattended.clone(),
-                Trouble,
+                AdapterErrorKind,
                 "3 hosts could be asked and are not, the first (a.example) for 9 min",
                 "tidings run",
             ),
@@ -293,7 +295,7 @@ mod tests {
                     leases: leases(256, 0),
                     ..unattended.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "3 hosts could be asked",
                 "tidings run --set fetch.at_once=512, or another machine: tidings work --roles fetch",
             ),
@@ -303,27 +305,27 @@ mod tests {
                     is_outbox_full: true,
                     ..unattended.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "3 hosts could be asked",
                 "tidings sink ls",
             ),
             (
                 "a host takes its time",
-                with(late(Late::Gated, 11 * MINUTE, Duration::ZERO)),
+                with(late(Overdue::Gated, 11 * MINUTE, Duration::ZERO)),
                 WorthKnowing,
                 "has been due for 11 min: the host is asked once every 2 s, and 4,000 URLs wait there",
                 "tidings frontier ls --host a.example --sort due",
             ),
             (
                 "a host is asked just now",
-                with(late(Late::Gated, MINUTE, Duration::ZERO)),
+                with(late(Overdue::Gated, MINUTE, Duration::ZERO)),
                 Fine,
                 "none of them late",
                 "",
             ),
             (
                 "a host is blocked",
-                with(late(Late::Blocked, MINUTE, Duration::ZERO)),
+                with(late(Overdue::Blocked, MINUTE, Duration::ZERO)),
                 WorthKnowing,
                 "left alone, a.example the longest: robots.txt can't be had, until someone says otherwise",
                 "tidings frontier ls --host a.example --sort due",
@@ -341,10 +343,13 @@ mod tests {
             (
                 "pages are poison",
                 FrontierFacts {
-                    given_up: vec![given_up("not_found", 19), given_up(QUARANTINED, 1)],
+                    permanent_failures: vec![
+                        permanent_failures("not_found", 19),
+                        permanent_failures(QUARANTINED, 1),
+                    ],
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "1 URL put aside, such as https://a.example/x",
                 "tidings frontier ls --status dead --reason quarantined",
             ),
@@ -352,7 +357,10 @@ mod tests {
                 "much is only another name",
                 FrontierFacts {
                     dead: 300,
-                    given_up: vec![given_up(REDIRECT, 290), given_up("gone", 10)],
+                    permanent_failures: vec![
+                        permanent_failures(REDIRECT, 290),
+                        permanent_failures("gone", 10),
+                    ],
                     ..well.clone()
                 },
                 Fine,
@@ -363,7 +371,10 @@ mod tests {
                 "much is dead",
                 FrontierFacts {
                     dead: 300,
-                    given_up: vec![given_up("robots_blocked", 290), given_up("gone", 10)],
+                    permanent_failures: vec![
+                        permanent_failures("robots_blocked", 290),
+                        permanent_failures("gone", 10),
+                    ],
                     ..well.clone()
                 },
                 WorthKnowing,
@@ -385,7 +396,7 @@ mod tests {
         let facts = FrontierFacts {
             urls: 1000,
             dead: 3,
-            given_up: vec![given_up(MAX_RETRIES, 3)],
+            permanent_failures: vec![permanent_failures(MAX_RETRIES, 3)],
             ..FrontierFacts::default()
         };
         let found = judge(&facts);

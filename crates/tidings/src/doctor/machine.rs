@@ -161,7 +161,7 @@ fn server(facts: &MachineFacts) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, Trouble, WorthKnowing};
+    use crate::doctor::Severity::{self, AdapterErrorKind, WorthKnowing};
 
     #[test]
     fn every_trouble_of_a_machine_has_its_finding() {
@@ -207,7 +207,7 @@ mod tests {
             (
                 "a full disk",
                 disk(900_000_000),
-                Trouble,
+                AdapterErrorKind,
                 "900.0 MB of 100.0 GB are free for tidings-data",
             ),
             ("little room", disk(4_900_000_000), WorthKnowing, "4.9 GB"),
@@ -217,7 +217,7 @@ mod tests {
                     at_once: 1000,
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "1,024 may be open at once, and fetch.at_once = 1000 needs up to 2,256",
             ),
             (
@@ -232,7 +232,7 @@ mod tests {
             (
                 "everything is open",
                 allowed("0.0.0.0/0"),
-                Trouble,
+                AdapterErrorKind,
                 "egress.allow opens 0.0.0.0/0, and with it 169.254.169.254",
             ),
             (

@@ -96,7 +96,7 @@ pub(super) fn judge(facts: &SinkFacts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, Fine, Trouble, WorthKnowing};
+    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
 
     #[test]
     fn every_trouble_of_a_sink_has_its_finding() {
@@ -135,7 +135,7 @@ mod tests {
                     oldest: Some(Duration::from_secs(900)),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "it lags: 3 documents for index, the first for 15 min",
                 "tidings sink test index",
             ),
@@ -146,7 +146,7 @@ mod tests {
                     due: Duration::from_secs(880),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "nobody delivers: 3 documents for index, the first for 15 min",
                 "tidings run",
             ),
@@ -156,7 +156,7 @@ mod tests {
                     state: state(1001, 0),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "1,001 documents for index, the first for 4 s, and outbox.bound is 1,000",
                 "tidings sink test index",
             ),
@@ -167,7 +167,7 @@ mod tests {
                     last_death: Some("the field is no date".to_owned()),
                     ..well.clone()
                 },
-                Trouble,
+                AdapterErrorKind,
                 "2 documents could not be delivered to index, the last because: the field is no date",
                 "tidings sink dead index, and when it is mended: tidings sink retry index",
             ),

@@ -70,7 +70,7 @@ pub(super) fn judge(facts: &StoreFacts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{Fine, Trouble, WorthKnowing};
+    use crate::doctor::Severity::{AdapterErrorKind, Fine, WorthKnowing};
 
     #[test]
     fn a_database_is_judged_by_its_room_and_its_clock() {
@@ -94,15 +94,19 @@ mod tests {
             (
                 "too few are left",
                 with(Some((95, 100)), 0),
-                vec![Fine, Trouble],
+                vec![Fine, AdapterErrorKind],
             ),
             (
                 "more than there may be",
                 with(Some((103, 100)), 0),
-                vec![Fine, Trouble],
+                vec![Fine, AdapterErrorKind],
             ),
             ("an odd clock", with(None, 5), vec![Fine, WorthKnowing]),
-            ("a wrong clock", with(None, 300), vec![Fine, Trouble]),
+            (
+                "a wrong clock",
+                with(None, 300),
+                vec![Fine, AdapterErrorKind],
+            ),
         ];
         for (name, facts, expected) in rows {
             let found = judge(&facts);

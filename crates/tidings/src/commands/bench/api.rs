@@ -162,7 +162,7 @@ async fn measure(
     let client = loopback::client()?;
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = Server::bind(ServerOptions::new(bind), store.clone(), client.clone()).await?;
-    let at = &Asked {
+    let at = &ApiTarget {
         at: server.address(),
         client,
     };
@@ -224,7 +224,7 @@ const CSV: &str = "CSV";
 
 /// So many new URLs in one request.
 async fn bulk(
-    at: &Asked,
+    at: &ApiTarget,
     engine: &'static str,
     format: &'static str,
     urls: usize,
@@ -257,7 +257,7 @@ async fn bulk(
 }
 
 /// The server that is asked, and the door that leads there.
-struct Asked {
+struct ApiTarget {
     at: SocketAddr,
     client: Client,
 }
@@ -321,7 +321,7 @@ fn outcome(n: usize) -> Outcome {
 }
 
 /// The first page, then the pages after it, and again from the start.
-async fn walk(at: &Asked, path: &str, requests: usize) -> anyhow::Result<Vec<Duration>> {
+async fn walk(at: &ApiTarget, path: &str, requests: usize) -> anyhow::Result<Vec<Duration>> {
     let (mut taken, mut next) = (Vec::new(), None::<String>);
     for _ in 0..requests {
         let joint = if path.contains('?') { '&' } else { '?' };
@@ -338,7 +338,7 @@ async fn walk(at: &Asked, path: &str, requests: usize) -> anyhow::Result<Vec<Dur
     Ok(taken)
 }
 
-async fn connect(at: &Asked, head: &str, body: &str) -> anyhow::Result<TcpStream> {
+async fn connect(at: &ApiTarget, head: &str, body: &str) -> anyhow::Result<TcpStream> {
     let host = at.at.ip().to_string();
     let mut connection = at.client.connect(&host, at.at.port()).await?;
     let head = format!(
@@ -352,7 +352,7 @@ async fn connect(at: &Asked, head: &str, body: &str) -> anyhow::Result<TcpStream
 
 /// The whole answer as text; anything but success is an error.
 async fn ask(
-    at: &Asked,
+    at: &ApiTarget,
     method: &str,
     path: &str,
     kind: &str,
@@ -375,7 +375,7 @@ async fn ask(
 }
 
 /// What so many clients of `/events` cost in memory while something happens.
-async fn streams(store: &Store, at: &Asked, number: usize) -> anyhow::Result<f64> {
+async fn streams(store: &Store, at: &ApiTarget, number: usize) -> anyhow::Result<f64> {
     forget_peak();
     let before = peak_mib();
     let mut open = Vec::with_capacity(number);

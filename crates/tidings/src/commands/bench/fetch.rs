@@ -13,7 +13,8 @@ use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 use tidings_engine::{
-    Outside, PollOptions, Poller, SourceDraft, SourceSettings, WorkOptions, Worker, add_source,
+    FetchContext, FetchOptions, PollOptions, Poller, SourceDraft, SourceSettings, Worker,
+    add_source,
 };
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{Ledger, PostgresServer, SimClock, SimServer, World, WorldConfig};
@@ -282,11 +283,11 @@ async fn crawl(args: &WebArgs, what: &str, address: &str) -> anyhow::Result<Figu
         at_once: 16,
         ..PollOptions::default()
     };
-    let outside = || Outside::new(client.clone(), store.clone());
+    let outside = || FetchContext::new(client.clone(), store.clone());
     let poller = Arc::new(Poller::new(outside(), polls));
-    let work = WorkOptions {
+    let work = FetchOptions {
         ends_when_idle: true,
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     };
     let worker = Arc::new(Worker::new(outside(), work));
     forget_peak();

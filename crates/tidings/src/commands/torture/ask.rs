@@ -8,14 +8,14 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::loopback;
 
-pub(super) struct Asker {
+pub(super) struct AdapterHttp {
     client: Client,
     host: String,
     port: u16,
     token: String,
 }
 
-impl Asker {
+impl AdapterHttp {
     /// Of a server at an address like `http://127.0.0.1:8500/`.
     pub(super) fn new(address: &str, token: &str) -> anyhow::Result<Self> {
         let address = url::Url::parse(address)?;

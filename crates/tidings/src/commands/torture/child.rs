@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tidings_engine::{Outside, WorkOptions, Worker};
+use tidings_engine::{FetchContext, FetchOptions, Worker};
 use tidings_extract::{Article, Options, Page};
 use tidings_net::Client;
-use tidings_sim::Relay;
+use tidings_sim::TcpRelay;
 use tidings_store::{Origin, Store, Submission, Target};
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
@@ -40,7 +40,7 @@ pub(super) struct ChildArgs {
 enum Kind {
     Reader,
     Submitter,
-    Relay,
+    TcpRelay,
 }
 
 impl ChildArgs {
@@ -58,27 +58,27 @@ pub(super) async fn run(args: &ChildArgs, config: &Config) -> Result<(), Failure
     match args.child {
         Some(Kind::Reader) => read(store().await?, config).await,
         Some(Kind::Submitter) => Ok(submit(store().await?, args.from).await?),
-        Some(Kind::Relay) => Ok(carry(args).await?),
+        Some(Kind::TcpRelay) => Ok(carry(args).await?),
         None => Ok(()),
     }
 }
 
 async fn carry(args: &ChildArgs) -> anyhow::Result<()> {
-    let _relay = Relay::start(args.listen.as_str(), &args.to).await?;
+    let _relay = TcpRelay::start(args.listen.as_str(), &args.to).await?;
     std::future::pending().await
 }
 
 async fn read(store: Store, config: &Config) -> Result<(), Failure> {
     let client = Client::new(config.net.options()?).context("the network can't be used")?;
-    let outside = Outside {
+    let outside = FetchContext {
         lease: config.lease,
-        ..Outside::new(client, store)
+        ..FetchContext::new(client, store)
     };
-    let options = WorkOptions {
+    let options = FetchOptions {
         lease: config.lease,
         recorder: Some(config.data_dir().join("readings")),
         extractor: extract,
-        ..WorkOptions::default()
+        ..FetchOptions::default()
     };
     let worker = Arc::new(Worker::new(outside, options));
     let worked = worker.run(std::future::pending()).await;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tidings_sim::{Expected, Mood, PostgresServer, Relay};
+use tidings_sim::{Expected, PostgresServer, RelayMode, TcpRelay};
 use tidings_store::{Filter, Role, Status};
 use tokio_postgres::NoTls;
 
-use super::ask::{Asker, lines};
+use super::ask::{AdapterHttp, lines};
 use super::books::Books;
 use super::ground::{Ground, Process, done_to, until, web};
 use super::{Measured, Setting};
@@ -52,7 +52,7 @@ async fn outages(
         tokio::time::sleep(between).await;
         server = done_to(server, PostgresServer::kill).await?;
         tokio::time::sleep(down).await;
-        server = done_to(server, PostgresServer::revive).await?;
+        server = done_to(server, PostgresServer::restart).await?;
         outages += 1;
         match ground.requests(1, setting.soon()).await {
             Ok(back) => slowest = slowest.max(back),
@@ -100,7 +100,7 @@ pub(super) async fn killed_mid_submit(setting: Setting) -> anyhow::Result<Measur
         .add_token("torture", Role::Admin, SECRET, None)
         .await?;
     let process = ground.start("serve", &[])?;
-    let asker = Asker::new(&process.told("dashboard").await?, SECRET)?;
+    let asker = AdapterHttp::new(&process.told("dashboard").await?, SECRET)?;
     let urls = setting.size(10_000, 100_000);
     let body = lines(0, urls);
     let path = "/api/v1/frontier/submit/bulk";
@@ -121,7 +121,7 @@ pub(super) async fn killed_mid_submit(setting: Setting) -> anyhow::Result<Measur
             tokio::time::sleep(Duration::from_millis(pause)).await;
             server = done_to(server, PostgresServer::kill).await?;
             tokio::time::sleep(Duration::from_millis(500)).await;
-            server = done_to(server, PostgresServer::revive).await?;
+            server = done_to(server, PostgresServer::restart).await?;
         }
         Ok::<_, anyhow::Error>(server)
     };
@@ -149,7 +149,7 @@ pub(super) async fn black_hole(setting: Setting) -> anyhow::Result<Measured> {
     let silence = Duration::from_secs(setting.size(6, 60));
     let (ground, server) =
         Ground::on_own_server(setting, busy(setting, setting.size(4, 10))).await?;
-    let relay = Relay::start("127.0.0.1:0", &server.socket()).await?;
+    let relay = TcpRelay::start("127.0.0.1:0", &server.socket()).await?;
     let database = ground.address.rsplit('/').next().unwrap_or_default();
     let cable = format!("postgres://tidings@{}/{database}", relay.address());
     let mut processes = [
@@ -157,12 +157,12 @@ pub(super) async fn black_hole(setting: Setting) -> anyhow::Result<Measured> {
         ground.start_at(&cable, "fetch,deliver", &[])?,
     ];
     ground.requests(40, setting.soon()).await?;
-    relay.set(Mood::Silent);
+    relay.set(RelayMode::Silent);
     tokio::time::sleep(silence).await;
     let memory = processes.iter().map(Process::peak_mb).max().unwrap_or(0);
     // What was under way is lost, as it is when a firewall forgets.
-    relay.set(Mood::Broken);
-    relay.set(Mood::Whole);
+    relay.set(RelayMode::Broken);
+    relay.set(RelayMode::Whole);
     let back = ground.requests(1, setting.soon()).await?;
     ground.finish(setting.late()).await?;
     let dead = dead(&mut processes)?;
@@ -190,7 +190,7 @@ pub(super) async fn read_only(setting: Setting) -> anyhow::Result<Measured> {
         ground.start("poll,fetch,deliver", &[])?,
         ground.start("serve", &[])?,
     ];
-    let asker = Asker::new(&processes[1].told("dashboard").await?, SECRET)?;
+    let asker = AdapterHttp::new(&processes[1].told("dashboard").await?, SECRET)?;
     let path = "/api/v1/frontier/submit/bulk";
     ground.requests(20, setting.soon()).await?;
     let database = ground.address.rsplit('/').next().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use tidings_store::{Filter, Store, StoreOptions};
 
-use super::ask::{Asker, lines};
+use super::ask::{AdapterHttp, lines};
 use super::child::BATCH;
 use super::ground::{Ground, aside, this_program, web};
 use super::{Measured, Setting, can};
@@ -100,7 +100,7 @@ pub(super) async fn disk_full(setting: Setting) -> anyhow::Result<Measured> {
         Path::new(&root).join(path.strip_prefix("/").unwrap_or(path))
     };
     let token = process.told("token").await?;
-    let asker = Asker::new(&process.told("dashboard").await?, &token)?;
+    let asker = AdapterHttp::new(&process.told("dashboard").await?, &token)?;
     let path = "/api/v1/frontier/submit/bulk";
     // Something else fills the disk, but for a little.
     let ballast = inside(&disk).join("ballast");

@@ -139,8 +139,8 @@ async fn get(client: &Client, url: &str) -> anyhow::Result<Result<u16, Failure>>
 }
 
 /// Every answer of the list at once.
-pub(super) async fn hostile_answers(_: Setting) -> anyhow::Result<Measured> {
-    let answers = Arc::new(tidings_sim::hostile_answers());
+pub(super) async fn hostile_responses(_: Setting) -> anyhow::Result<Measured> {
+    let answers = Arc::new(tidings_sim::hostile_responses());
     let script = Arc::clone(&answers);
     let server = RawServer::start(SocketAddr::new(PEER, 0), move |head| {
         let path = head.split(' ').nth(1).unwrap_or_default();
@@ -185,7 +185,7 @@ pub(super) async fn names_and_handshakes(_: Setting) -> anyhow::Result<Measured>
         "circle.example" => DnsAnswer::Alias("circle.example".to_owned()),
         "broken.example" => DnsAnswer::ServerFailure,
         "empty.example" => DnsAnswer::Addresses(Vec::new()),
-        "late.example" => DnsAnswer::Late(Duration::from_secs(30), vec![PEER]),
+        "late.example" => DnsAnswer::Overdue(Duration::from_secs(30), vec![PEER]),
         _ => DnsAnswer::NoSuchName,
     })
     .await?;

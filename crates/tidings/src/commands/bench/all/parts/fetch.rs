@@ -41,11 +41,11 @@ struct Row {
     our_cpu_us: f64,
     web_cpu_us: f64,
     peak_mib: f64,
-    stages: Option<Stages>,
+    stages: Option<StageTimes>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Stages {
+struct StageTimes {
     claim_us: f64,
     fetch_us: f64,
     read_us: f64,

@@ -14,12 +14,12 @@ use tidings_url::FetchUrl;
 
 use super::items::{self, Listed};
 use super::one::{Polling, Read, time};
-use super::{PollEnded, PollOutcome, Poller, sitemap};
+use super::{PollOutcome, PollReport, Poller, sitemap};
 use crate::memory::Memory;
-use crate::outside::Asked;
+use crate::outside::FetchResult;
 use crate::registry::LISTING;
 use crate::settings::SourceSettings;
-use crate::way::Manners;
+use crate::way::Politeness;
 
 /// One fire a source in this time, over all machines.
 const EVERY: Duration = Duration::from_secs(60);
@@ -38,8 +38,8 @@ pub(super) struct Offered {
 
 /// What became of a fire.
 #[derive(Debug)]
-pub enum Fired {
-    Polled(PollEnded),
+pub enum PolledSource {
+    Polled(PollReport),
     /// Someone fired it a moment ago.
     TooSoon {
         last: Moment,
@@ -60,15 +60,15 @@ pub struct SeenItem {
 
 impl Poller {
     /// Polls the feed of a source now, as a task that can be asked about.
-    pub async fn fire(&self, source: &Source) -> Result<Fired> {
+    pub async fn poll_source(&self, source: &Source) -> Result<PolledSource> {
         let store = &self.outside.store;
         let Some(feed) = self.feed_of(source).await? else {
-            return Ok(Fired::NoFeed);
+            return Ok(PolledSource::NoFeed);
         };
         let subject = format!("source:{}", source.source_id);
         let task = match store.start_task("fire", &subject, EVERY).await? {
             StartedTask::Started(task) => task,
-            StartedTask::TooSoon { last } => return Ok(Fired::TooSoon { last }),
+            StartedTask::TooSoon { last } => return Ok(PolledSource::TooSoon { last }),
         };
         let claim = store.claim_feed(feed.feed_id, self.options.lease).await?;
         let ended = match &claim {
@@ -84,12 +84,12 @@ impl Poller {
         };
         let result = result.as_ref().map(String::as_str).map_err(String::as_str);
         store.finish_task(task.task_id, result).await?;
-        Ok(ended.map_or(Fired::Busy, Fired::Polled))
+        Ok(ended.map_or(PolledSource::Busy, PolledSource::Polled))
     }
 
     /// What the feed of a source lists now, and which of it is new. Writes
     /// nothing; the reason when it can't be read.
-    pub async fn dry_fire(
+    pub async fn preview_source(
         &self,
         source: &Source,
     ) -> Result<std::result::Result<Vec<SeenItem>, String>> {
@@ -254,12 +254,12 @@ impl Poller {
     }
 
     /// The answer, if it is one that can be read.
-    async fn ask_now(&self, request: Request, manners: Manners) -> Result<Told<Box<Response>>> {
+    async fn ask_now(&self, request: Request, manners: Politeness) -> Result<Told<Box<Response>>> {
         Ok(match self.outside.ask(request, manners).await? {
-            Asked::Answered(response) if response.is_success() => Ok(response),
-            Asked::Answered(response) => Err(format!("status {}", response.status)),
-            Asked::Failed(failure) => Err(failure.to_string()),
-            Asked::NotNow(_) => Err("the host is busy".to_owned()),
+            FetchResult::Answered(response) if response.is_success() => Ok(response),
+            FetchResult::Answered(response) => Err(format!("status {}", response.status)),
+            FetchResult::Failed(failure) => Err(failure.to_string()),
+            FetchResult::NotNow(_) => Err("the host is busy".to_owned()),
         })
     }
 }
