@@ -1,6 +1,6 @@
-//! Documents to sinks: for each sink a loop of its own that claims orders of the
-//! outbox, hands the documents over, and writes down what the sink said of each.
-//! One that is down waits by itself and holds up no other.
+//! Delivery of documents to sinks: one loop per sink that claims deliveries of the
+//! outbox, hands the documents to the sink, and completes each delivery with the
+//! sink's verdict. A sink that is down backs off alone and holds up no other.
 
 mod backoff;
 
@@ -20,41 +20,41 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use crate::chance::random;
-use crate::work::stored_document;
+use crate::rng::random;
+use crate::stored_document::stored_document;
 use backoff::{after_attempt, after_outage};
 
-/// How documents are delivered.
+/// Options of a deliverer.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliverOptions {
-    /// How long a batch may take before another deliverer may have it.
+    /// How long a batch may take before another deliverer may claim it.
     pub lease: Duration,
-    /// The longest sleep between two looks for orders.
-    pub every: Duration,
+    /// The longest sleep between two claims.
+    pub check_interval: Duration,
 }
 
 impl Default for DeliverOptions {
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(120),
-            every: Duration::from_secs(1),
+            check_interval: Duration::from_secs(1),
         }
     }
 }
 
-/// How often a file sink is asked to finish files that are complete.
-const TIDY_EVERY: Duration = Duration::from_secs(60);
+/// How often a sink gets an empty batch, so that file sinks finish complete files.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Delivers to all sinks that are configured.
+/// Delivers to all configured sinks.
 #[derive(Debug)]
 pub struct Deliverer {
     store: Store,
-    sinks: Vec<Delivering>,
+    sinks: Vec<SinkLoop>,
     options: DeliverOptions,
 }
 
 #[derive(Debug)]
-struct Delivering {
+struct SinkLoop {
     sink: Arc<dyn Sink>,
     counts: Counts,
 }
@@ -66,7 +66,7 @@ struct Counts {
     dead: AtomicU64,
 }
 
-/// What this process did for one sink.
+/// Deliveries of this process to one sink, by verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SinkTally {
     pub sink: String,
@@ -77,26 +77,23 @@ pub struct SinkTally {
 
 impl Deliverer {
     pub fn new(store: Store, sinks: Vec<Box<dyn Sink>>, options: DeliverOptions) -> Self {
-        let delivering = |sink: Box<dyn Sink>| Delivering {
+        let sink_loop = |sink: Box<dyn Sink>| SinkLoop {
             sink: sink.into(),
             counts: Counts::default(),
         };
         Self {
             store,
-            sinks: sinks.into_iter().map(delivering).collect(),
+            sinks: sinks.into_iter().map(sink_loop).collect(),
             options,
         }
     }
 
-    /// Makes the sinks known, so that documents get orders for them. Those that
-    /// are no longer configured get none.
+    /// Registers the sinks, so that documents get deliveries for them. A sink that
+    /// is no longer configured gets none.
     pub async fn register(&self, wants_duplicates: impl Fn(&str) -> bool) -> Result<()> {
         for old in self.store.sinks().await? {
             if !self.sinks.iter().any(|known| known.sink.name() == old) {
-                warn!(
-                    sink = old,
-                    "a sink is no longer configured; it gets no orders"
-                );
+                warn!(sink = old, "sink not configured; deliveries disabled");
                 self.store.put_sink(&old, false, false).await?;
             }
         }
@@ -111,7 +108,7 @@ impl Deliverer {
 
     pub fn tally(&self) -> Vec<SinkTally> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let tally = |known: &Delivering| SinkTally {
+        let tally = |known: &SinkLoop| SinkTally {
             sink: known.sink.name().to_owned(),
             accepted: read(&known.counts.accepted),
             retried: read(&known.counts.retried),
@@ -120,13 +117,13 @@ impl Deliverer {
         self.sinks.iter().map(tally).collect()
     }
 
-    /// Delivers until `stop` is done; what is under way is finished.
+    /// Delivers until `stop` is done; batches in flight are finished.
     pub async fn run(self: &Arc<Self>, stop: impl Future<Output = ()>) {
         let (end, ending) = watch::channel(false);
         let mut loops = JoinSet::new();
         for at in 0..self.sinks.len() {
             let (deliverer, ending) = (Arc::clone(self), ending.clone());
-            loops.spawn(async move { deliverer.deliver_on(at, ending).await });
+            loops.spawn(async move { deliverer.deliver_loop(at, ending).await });
         }
         drop(ending);
         stop.await;
@@ -134,17 +131,18 @@ impl Deliverer {
         let _ = end.send(true);
         while let Some(ended) = loops.join_next().await {
             if let Err(error) = ended {
-                warn!(%error, "a deliverer broke off; its leases will end");
+                warn!(%error, "delivery task panicked; leases will expire");
             }
         }
     }
 
-    /// One sink, until it is asked to end.
-    async fn deliver_on(&self, at: usize, mut ending: watch::Receiver<bool>) {
+    /// Delivers to one sink until it is stopped: a batch, a pause by its result, and
+    /// now and then a flush.
+    async fn deliver_loop(&self, at: usize, mut ending: watch::Receiver<bool>) {
         let known = &self.sinks[at];
         let name = known.sink.name();
         let mut failures = 0;
-        let mut tidied = tokio::time::Instant::now();
+        let mut flushed = tokio::time::Instant::now();
         while !*ending.borrow() {
             let pause = match self.deliver_batch(known).await {
                 Ok(Delivered::Nothing) => self.until_due(name).await,
@@ -157,12 +155,12 @@ impl Deliverer {
                     after_outage(failures)
                 }
                 Err(error) => {
-                    warn!(%error, sink = name, "orders can't be had now");
-                    self.options.every
+                    warn!(%error, sink = name, "cannot claim deliveries");
+                    self.options.check_interval
                 }
             };
-            if tidied.elapsed() >= TIDY_EVERY {
-                tidied = tokio::time::Instant::now();
+            if flushed.elapsed() >= FLUSH_INTERVAL {
+                flushed = tokio::time::Instant::now();
                 known.sink.deliver(&[], Timestamp::now()).await;
             }
             tokio::select! {
@@ -173,69 +171,74 @@ impl Deliverer {
     }
 
     async fn until_due(&self, sink: &str) -> Duration {
-        let every = self.options.every;
+        let interval = self.options.check_interval;
         let due = async {
             let due = self.store.next_delivery_due(sink).await.ok()??;
             let now = self.store.now().await.ok()?;
             Some(due.since(now))
         };
-        // Orders that are leased look due later; new ones come any time.
+        // Leased deliveries look due later; new ones may come any time.
         due.await
-            .unwrap_or(every)
-            .clamp(Duration::from_millis(20), every)
+            .unwrap_or(interval)
+            .clamp(Duration::from_millis(20), interval)
     }
 
-    /// Claims, delivers and settles once.
-    async fn deliver_batch(&self, known: &Delivering) -> Result<Delivered> {
+    /// Claims, delivers and completes one batch.
+    async fn deliver_batch(&self, known: &SinkLoop) -> Result<Delivered> {
         let name = known.sink.name();
         let limits = known.sink.limits();
-        let most = u32::try_from(limits.max_docs).unwrap_or(u32::MAX).max(1);
-        let orders = self
+        let max = u32::try_from(limits.max_docs).unwrap_or(u32::MAX).max(1);
+        let deliveries = self
             .store
-            .claim_deliveries(name, most, self.options.lease)
+            .claim_deliveries(name, max, self.options.lease)
             .await?;
-        if orders.is_empty() {
+        if deliveries.is_empty() {
             return Ok(Delivered::Nothing);
         }
-        let ids: Vec<FrontierId> = orders.iter().map(|order| order.id).collect();
+        let ids: Vec<FrontierId> = deliveries.iter().map(|delivery| delivery.id).collect();
         let documents = self.store.documents(&ids).await?;
-        let (batch, mut verdicts) = pair(&orders, &documents);
+        let (batch, mut verdicts) = pair(&deliveries, &documents);
         let documents: Vec<Document> = batch.iter().map(|(_, document)| document.clone()).collect();
-        let said = self.hand_over(known, &documents).await;
+        let results = self.send(known, &documents).await;
         let mut has_accepted = false;
-        for ((order, _), verdict) in batch.into_iter().zip(said) {
+        for ((delivery, _), verdict) in batch.into_iter().zip(results) {
             has_accepted |= verdict == Verdict::Accepted;
-            verdicts.push((order.clone(), settled(&order, verdict)));
+            let completed = completion(&delivery, verdict);
+            verdicts.push((delivery, completed));
         }
         known.count(&verdicts);
         self.store.complete_deliveries(name, &verdicts).await?;
         let has_ended = verdicts
             .iter()
             .any(|(_, verdict)| matches!(verdict, DeliveryVerdict::Dead { .. }));
-        debug!(sink = name, orders = orders.len(), "delivered");
+        debug!(
+            sink = name,
+            deliveries = deliveries.len(),
+            "completed deliveries"
+        );
         Ok(match has_accepted || has_ended {
             true => Delivered::Some,
             false => Delivered::Refused,
         })
     }
 
-    /// What the sink says; a sink that breaks or hangs says "not now".
-    async fn hand_over(&self, known: &Delivering, documents: &[Document]) -> Vec<Verdict> {
-        let not_now = |error: &str| {
+    /// The verdicts of the sink; a sink that panics or hangs is retried.
+    async fn send(&self, known: &SinkLoop, documents: &[Document]) -> Vec<Verdict> {
+        let retry = |error: &str| {
             let verdict = Verdict::Retry {
                 error: error.to_owned(),
                 after: None,
             };
             vec![verdict; documents.len()]
         };
-        // Settled while the lease is still ours.
+        // Completed while the lease is still held.
         let limit = self.options.lease * 3 / 4;
         let deliver = AssertUnwindSafe(known.sink.deliver(documents, Timestamp::now()));
         match timeout(limit, catch(deliver)).await {
             Ok(Ok(verdicts)) if verdicts.len() == documents.len() => verdicts,
-            Ok(Ok(_)) => not_now("the sink did not speak of every document"),
-            Ok(Err(())) => not_now("the sink broke; that is a defect of ours"),
-            Err(_) => not_now("the sink took too long"),
+            Ok(Ok(_)) => retry("the sink returned no verdict on some documents"),
+            Ok(Err(())) => retry("the sink panicked; please report this bug"),
+            Err(_) => retry("the sink timed out"),
         }
     }
 }
@@ -243,7 +246,7 @@ impl Deliverer {
 enum Delivered {
     Nothing,
     Some,
-    /// Everything was put off: the sink is down, or full.
+    /// Every delivery was deferred: the sink is down, or full.
     Refused,
 }
 
@@ -260,50 +263,50 @@ async fn catch<T>(future: AssertUnwindSafe<impl Future<Output = T>>) -> std::res
     .await
 }
 
-type Settlement = (Delivery, DeliveryVerdict);
+type CompletedDelivery = (Delivery, DeliveryVerdict);
 
-/// Orders with their documents, and verdicts on those that have none.
+/// Deliveries with their documents, and verdicts on those without one.
 fn pair(
-    orders: &[Delivery],
+    deliveries: &[Delivery],
     stored: &[StoredDocument],
-) -> (Vec<(Delivery, Document)>, Vec<Settlement>) {
+) -> (Vec<(Delivery, Document)>, Vec<CompletedDelivery>) {
     let by_id: HashMap<FrontierId, &StoredDocument> = stored
         .iter()
         .map(|document| (document.frontier_id, document))
         .collect();
-    let (mut batch, mut ended) = (Vec::with_capacity(orders.len()), Vec::new());
-    for order in orders {
+    let (mut batch, mut ended) = (Vec::with_capacity(deliveries.len()), Vec::new());
+    for delivery in deliveries {
         let document = by_id
-            .get(&order.id)
-            .ok_or_else(|| "the document is gone".to_owned())
+            .get(&delivery.id)
+            .ok_or_else(|| "the document was deleted".to_owned())
             .and_then(|stored| stored_document(stored).map_err(|error| error.to_string()));
         match document {
-            Ok(document) => batch.push((order.clone(), document)),
-            Err(reason) => ended.push((order.clone(), DeliveryVerdict::Dead { reason })),
+            Ok(document) => batch.push((delivery.clone(), document)),
+            Err(reason) => ended.push((delivery.clone(), DeliveryVerdict::Dead { reason })),
         }
     }
     (batch, ended)
 }
 
-fn settled(order: &Delivery, verdict: Verdict) -> DeliveryVerdict {
+fn completion(delivery: &Delivery, verdict: Verdict) -> DeliveryVerdict {
     match verdict {
         Verdict::Accepted => DeliveryVerdict::Accepted,
         Verdict::Dead { reason } => DeliveryVerdict::Dead { reason },
         Verdict::Retry { error, after } => DeliveryVerdict::Retry {
-            after: after.unwrap_or_else(|| after_attempt(order.attempt, random())),
+            after: after.unwrap_or_else(|| after_attempt(delivery.attempt, random())),
             error,
         },
     }
 }
 
-impl Delivering {
-    fn count(&self, verdicts: &[Settlement]) {
-        for (order, verdict) in verdicts {
+impl SinkLoop {
+    fn count(&self, verdicts: &[CompletedDelivery]) {
+        for (delivery, verdict) in verdicts {
             let count = match verdict {
                 DeliveryVerdict::Accepted => &self.counts.accepted,
                 DeliveryVerdict::Retry { .. } => &self.counts.retried,
                 DeliveryVerdict::Dead { reason } => {
-                    info!(sink = self.sink.name(), id = %order.id, reason, "a delivery was given up");
+                    info!(sink = self.sink.name(), id = %delivery.id, reason, "delivery failed permanently");
                     &self.counts.dead
                 }
             };

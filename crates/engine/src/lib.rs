@@ -1,38 +1,29 @@
-//! The loops: what turns sources into URLs and URLs into documents. Each loop
-//! gathers, asks a pure function what to do, and stores the answer; they meet
-//! only in the store, so any number of machines can run them.
+//! The three loops that turn sources into URLs, URLs into documents, and
+//! documents into deliveries. Each loop gathers values, calls a pure policy and
+//! stores the result; they share state only through the store, so any number of
+//! machines can run them.
 
-mod apply;
-mod chance;
 mod deliver;
-mod discover;
-mod lists;
-mod manners;
-mod memory;
-mod outside;
+mod fetch;
+mod near_duplicates;
+mod politeness;
 mod poll;
-mod registry;
-mod seeds;
-mod selectors;
-mod settings;
-mod tellings;
-mod way;
-mod work;
+mod rng;
+mod sources;
+mod stored_document;
 
-pub use apply::{Applied, SourceFileError, apply, read_sources};
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
-pub use discover::{ProbedCandidate, discover};
-pub use lists::{
-    ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
-};
-pub use outside::FetchContext;
+pub use fetch::{FetchOptions, PageArchive, StageTimes, Tally, Worker};
+pub use near_duplicates::{NearDuplicateStory, near_duplicates};
+pub use politeness::FetchContext;
 pub use poll::{
     CollectError, CollectOptions, Collected, CollectedSource, PollOptions, PollOutcome, PollReport,
     PolledSource, Poller, SeenItem, SourceCheck, environment,
 };
-pub use registry::{RegistryError, SourceDraft, add_source, change_source};
-pub use seeds::{StarterReport, seed};
-pub use selectors::{ArticleSelectors, SelectorSettings};
-pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
-pub use tellings::{NearDuplicateStory, near_duplicates};
-pub use work::{FetchOptions, PageArchive, StageTimes, Tally, Worker, stored_document};
+pub use sources::{
+    Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy,
+    ProbedCandidate, Recrawl, RegistryError, SelectorSettings, SettingsError, SourceDraft,
+    SourceFileError, SourceSettings, StarterReport, add_source, add_starter_sources, apply,
+    change_source, discover, import_list, list_end, list_start, read_list, read_sources, write_row,
+};
+pub use stored_document::stored_document;

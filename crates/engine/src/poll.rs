@@ -1,20 +1,26 @@
-//! Polling: due feeds are leased, asked, read and submitted, and the policy says
-//! when each is due again. Any number of pollers share the work through the
-//! store; none of them holds anything that another could need.
+//! Polling: due feeds are claimed, fetched, parsed and ingested, and the policy
+//! schedules the next poll. Any number of pollers share the work through the
+//! store; none holds anything longer than a lease.
 
 mod adapter;
-mod automatic;
+mod adapter_items;
+mod budget;
 mod check;
 mod collect;
+mod complete_poll;
+mod feed_poll;
+mod feed_state;
+mod find_feed;
+mod ingest_items;
 mod items;
+mod list_source;
 mod listing;
-mod one;
+mod listing_items;
+mod poll_error;
+mod poll_feed;
 mod poll_source;
-mod price;
-mod search;
+mod scheduled_runs;
 mod sitemap;
-mod take;
-mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,47 +37,47 @@ pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
 pub use poll_source::{PolledSource, SeenItem};
 
-use crate::outside::FetchContext;
-use price::SharedPrice;
+use crate::politeness::FetchContext;
+use budget::RequestBudget;
 
-/// How the pollers work.
+/// Options of a poller.
 #[derive(Debug, Clone, Copy)]
 pub struct PollOptions {
-    /// Feeds polled at once by this process.
-    pub at_once: usize,
-    /// How long a poll may take before another poller may take over.
+    /// Feeds polled concurrently by this process.
+    pub concurrency: usize,
+    /// How long a poll may take before another poller may claim the feed.
     pub lease: Duration,
-    /// The longest sleep between two looks for due feeds.
-    pub every: Duration,
-    /// Requests a day for all adaptive feeds together; as many as a poll of each
-    /// every quarter of an hour would make when nothing is said.
+    /// The longest sleep between two claims.
+    pub check_interval: Duration,
+    /// Requests per day for all adaptive feeds together; by default as many as a poll
+    /// of each every quarter of an hour.
     pub requests_per_day: Option<f64>,
-    /// Between two runs over all sources, if they come by themselves.
-    pub collect_every: Option<Duration>,
-    /// Where the keys of adapters are, by name.
+    /// Interval of scheduled collection runs, if there are any.
+    pub collect_interval: Option<Duration>,
+    /// The secrets of adapters, by name.
     pub secrets: fn(&str) -> Option<String>,
 }
 
 impl Default for PollOptions {
     fn default() -> Self {
         Self {
-            at_once: 10,
+            concurrency: 10,
             lease: Duration::from_secs(300),
-            every: Duration::from_secs(30),
+            check_interval: Duration::from_secs(30),
             requests_per_day: None,
-            collect_every: None,
+            collect_interval: None,
             secrets: environment,
         }
     }
 }
 
-/// How a poll ended, in the words of the fetch log.
+/// The outcome of a poll, as in the fetch log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PollOutcome {
-    /// Read and submitted, with news or without.
+    /// Parsed and ingested, with new items or without.
     Ok,
-    /// The server said that nothing has changed.
+    /// The server responded 304.
     NotModified,
     /// The same bytes as before.
     SameBody,
@@ -95,7 +101,7 @@ impl PollOutcome {
     }
 }
 
-/// One poll that has ended.
+/// The report of one poll.
 #[derive(Debug, Clone, Serialize)]
 pub struct PollReport {
     pub feed_id: i64,
@@ -107,22 +113,22 @@ pub struct PollReport {
     pub next_poll_in: Duration,
 }
 
-/// Polls whatever is due.
+/// Polls the feeds that are due.
 #[derive(Debug)]
 pub struct Poller {
-    outside: FetchContext,
+    context: FetchContext,
     options: PollOptions,
-    price: SharedPrice,
+    budget: RequestBudget,
     is_stopping: AtomicBool,
     stop: Notify,
     stop_collecting: Notify,
 }
 
 impl Poller {
-    pub fn new(outside: FetchContext, options: PollOptions) -> Self {
+    pub fn new(context: FetchContext, options: PollOptions) -> Self {
         Self {
-            price: SharedPrice::new(options.requests_per_day),
-            outside,
+            budget: RequestBudget::new(options.requests_per_day),
+            context,
             options,
             is_stopping: AtomicBool::new(false),
             stop: Notify::new(),
@@ -130,15 +136,15 @@ impl Poller {
         }
     }
 
-    /// Polls every feed that is due now, and tells of each as it ends. How many
-    /// there were.
-    pub async fn poll_due(self: &Arc<Self>, mut ended: impl FnMut(&PollReport)) -> Result<usize> {
+    /// Polls every feed that is due now, and calls `on_poll` for each; returns their
+    /// number.
+    pub async fn poll_due(self: &Arc<Self>, mut on_poll: impl FnMut(&PollReport)) -> Result<usize> {
         let mut polls: JoinSet<Option<PollReport>> = JoinSet::new();
         let mut count = 0;
         loop {
-            // Only as many as can start: a lease should not be spent waiting.
-            let room = self.options.at_once - polls.len();
-            let store = &self.outside.store;
+            // Only as many as can start: a lease should not pass in a queue.
+            let room = self.options.concurrency - polls.len();
+            let store = &self.context.store;
             let claims = match self.is_stopping.load(Ordering::SeqCst) {
                 true => Vec::new(),
                 false => store.claim_feeds(room as u32, self.options.lease).await?,
@@ -150,32 +156,32 @@ impl Poller {
             match polls.join_next().await {
                 Some(Ok(Some(poll))) => {
                     count += 1;
-                    ended(&poll);
+                    on_poll(&poll);
                 }
                 Some(Ok(None)) => {}
-                Some(Err(error)) => warn!(%error, "a poll broke off; its lease will end"),
+                Some(Err(error)) => warn!(%error, "poll task panicked; lease will expire"),
                 None => return Ok(count),
             }
         }
     }
 
-    /// Polls until `stop` is done; then ends what is under way.
+    /// Polls until `stop` is done; then finishes the polls in flight.
     pub async fn run(
         self: &Arc<Self>,
         stop: impl Future<Output = ()>,
-        mut ended: impl FnMut(&PollReport),
+        mut on_poll: impl FnMut(&PollReport),
     ) -> Result<()> {
         let polling = async {
             while !self.is_stopping.load(Ordering::SeqCst) {
-                // A store that is away comes back; a poller that gave up would not.
-                if let Err(error) = self.poll_due(&mut ended).await {
-                    warn!(%error, "feeds can't be polled now");
+                // An outage of the store ends; the poller must outlive it.
+                if let Err(error) = self.poll_due(&mut on_poll).await {
+                    warn!(%error, "store unavailable; cannot poll feeds");
                 }
-                let pause = self.pause().await.unwrap_or(self.options.every);
+                let pause = self.pause().await.unwrap_or(self.options.check_interval);
                 let _ = tokio::time::timeout(pause, self.stop.notified()).await;
             }
         };
-        let polling = async { tokio::join!(polling, self.collect_now_and_then()) };
+        let polling = async { tokio::join!(polling, self.run_scheduled_collections()) };
         let mut polling = std::pin::pin!(polling);
         tokio::select! {
             ((), ()) = &mut polling => {}
@@ -191,19 +197,19 @@ impl Poller {
 
     /// Until the next feed is due, within bounds.
     async fn pause(&self) -> Result<Duration> {
-        let store = &self.outside.store;
+        let store = &self.context.store;
         let (now, due) = (store.now().await?, store.next_feed_due().await?);
-        let wait = due.map_or(self.options.every, |due| due.since(now));
-        Ok(wait.clamp(Duration::from_millis(200), self.options.every))
+        let wait = due.map_or(self.options.check_interval, |due| due.since(now));
+        Ok(wait.clamp(Duration::from_millis(200), self.options.check_interval))
     }
 
-    /// One poll. `None` when it was put off, or lost to another poller.
+    /// One poll. `None` when it was deferred, or its lease was lost.
     async fn poll(&self, claim: &FeedClaim) -> Option<PollReport> {
         match self.poll_feed(claim).await {
-            Ok(ended) => ended,
+            Ok(report) => report,
             Err(error) => {
-                // Ours, not the feed's: the lease ends, and it is due again.
-                debug!(%error, feed = claim.feed.url, "a poll could not be kept");
+                // An internal error, not the feed's: the lease expires, and it is due again.
+                debug!(%error, feed = claim.feed.url, "cannot complete poll");
                 None
             }
         }

@@ -1,5 +1,5 @@
-//! Collection runs over sources of all kinds on the simulated web: feeds,
-//! sitemaps and pages; runs that begin by themselves; one source asked in vain.
+//! Collection runs over sources of all kinds on the simulated web: feeds, sitemaps
+//! and listings; scheduled runs; checks of one source.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,14 +16,14 @@ use tidings_engine::{
 use tidings_sim::{SimClock, SimServer, Site, SitemapKind, WorldConfig};
 use tidings_store::{Filter, Store};
 
-struct Desk {
+struct Fixture {
     sim: SimServer,
     store: Store,
     poller: Arc<Poller>,
     _folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl Fixture {
     async fn start() -> Self {
         let config = WorldConfig {
             sites: 12,
@@ -39,11 +39,11 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
         let store = crawl::open(&address).await;
-        let outside = crawl::outside(&store, &[sim.address().port()]);
+        let context = crawl::context(&store, &[sim.address().port()]);
         Self {
             sim,
             store,
-            poller: Arc::new(Poller::new(outside, PollOptions::default())),
+            poller: Arc::new(Poller::new(context, PollOptions::default())),
             _folder: folder,
         }
     }
@@ -100,27 +100,27 @@ impl Desk {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sources_of_all_kinds_take_part() {
-    let desk = Desk::start().await;
-    desk.add_one_of_each().await;
+    let fixture = Fixture::start().await;
+    fixture.add_one_of_each().await;
     let dry = CollectOptions {
         dry_run: true,
         ..CollectOptions::default()
     };
-    let seen = desk.poller.collect(&dry, |_| {}).await.unwrap();
-    assert_eq!(desk.count().await, 0);
-    let taken = desk
+    let seen = fixture.poller.collect(&dry, |_| {}).await.unwrap();
+    assert_eq!(fixture.count().await, 0);
+    let collected = fixture
         .poller
         .collect(&CollectOptions::default(), |_| {})
         .await
         .unwrap();
-    for (dry, real) in seen.sources.iter().zip(&taken.sources) {
+    for (dry, real) in seen.sources.iter().zip(&collected.sources) {
         assert_eq!(real.error, None, "{}", real.name);
         assert!(real.items_new > 5, "{real:?}");
         assert_eq!(dry.items_new, real.items_new, "{}", real.name);
     }
-    assert_eq!((taken.attempted, taken.succeeded), (4, 4));
-    assert_eq!(desk.count().await, taken.items_new as u64);
-    let again = desk
+    assert_eq!((collected.attempted, collected.succeeded), (4, 4));
+    assert_eq!(fixture.count().await, collected.items_new as u64);
+    let again = fixture
         .poller
         .collect(&CollectOptions::default(), |_| {})
         .await
@@ -129,38 +129,38 @@ async fn sources_of_all_kinds_take_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn runs_begin_by_themselves_once_for_all_machines() {
-    let desk = Desk::start().await;
-    desk.add_one_of_each().await;
-    let every = Duration::from_secs(3600);
-    let other = crawl::outside(&desk.store, &[desk.sim.address().port()]);
+async fn scheduled_runs_start_once_for_all_machines() {
+    let fixture = Fixture::start().await;
+    fixture.add_one_of_each().await;
+    let interval = Duration::from_secs(3600);
+    let other = crawl::context(&fixture.store, &[fixture.sim.address().port()]);
     let other = Arc::new(Poller::new(other, PollOptions::default()));
     let (one, two) = tokio::join!(
-        desk.poller.collect_if_due(every),
-        other.collect_if_due(every)
+        fixture.poller.collect_if_due(interval),
+        other.collect_if_due(interval)
     );
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_eq!(
         one.max(two),
-        every,
+        interval,
         "one of them ran, and waits the whole time"
     );
-    assert!(desk.count().await > 20);
-    let wait = other.collect_if_due(every).await.unwrap();
-    assert!(wait <= every && wait > every / 2, "{wait:?}");
-    assert_eq!(desk.store.runs(None, 10).await.unwrap().len(), 1);
+    assert!(fixture.count().await > 20);
+    let wait = other.collect_if_due(interval).await.unwrap();
+    assert!(wait <= interval && wait > interval / 2, "{wait:?}");
+    assert_eq!(fixture.store.runs(None, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poller_that_ends_does_not_wait_for_the_next_run() {
-    let desk = Desk::start().await;
-    let outside = crawl::outside(&desk.store, &[desk.sim.address().port()]);
+    let fixture = Fixture::start().await;
+    let context = crawl::context(&fixture.store, &[fixture.sim.address().port()]);
     let options = PollOptions {
-        collect_every: Some(Duration::from_secs(86_400)),
+        collect_interval: Some(Duration::from_secs(86_400)),
         ..PollOptions::default()
     };
-    let poller = Arc::new(Poller::new(outside, options));
-    let store = desk.store.clone();
+    let poller = Arc::new(Poller::new(context, options));
+    let store = fixture.store.clone();
     let ran = async {
         while store.runs(None, 10).await.unwrap().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -170,11 +170,11 @@ async fn a_poller_that_ends_does_not_wait_for_the_next_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_is_asked_without_consequences() {
-    let desk = Desk::start().await;
-    desk.add_one_of_each().await;
+async fn a_source_is_checked_without_side_effects() {
+    let fixture = Fixture::start().await;
+    fixture.add_one_of_each().await;
     for name in ["feed", "sitemap", "index", "pages"] {
-        let checked = desk.poller.check_source(name).await.unwrap();
+        let checked = fixture.poller.check_source(name).await.unwrap();
         assert_eq!(checked.error, None, "{name}");
         assert_eq!(
             (checked.items_seen, checked.items_new),
@@ -182,12 +182,13 @@ async fn a_source_is_asked_without_consequences() {
         );
         assert!(checked.items_new > 5, "{name}");
     }
-    assert_eq!(desk.count().await, 0);
-    let nobody = desk.poller.check_source("nobody").await;
+    assert_eq!(fixture.count().await, 0);
+    let nobody = fixture.poller.check_source("nobody").await;
     assert!(matches!(nobody, Err(CollectError::NoSuchSource(_))));
     let gone = SourceSettings {
         feed_url: Some(
-            desk.sim
+            fixture
+                .sim
                 .world()
                 .site(0)
                 .absolute("/nothing")
@@ -196,7 +197,9 @@ async fn a_source_is_asked_without_consequences() {
         ),
         ..SourceSettings::default()
     };
-    desk.add("gone", &desk.sim.world().site(0), gone).await;
-    let checked = desk.poller.check_source("gone").await.unwrap();
+    fixture
+        .add("gone", &fixture.sim.world().site(0), gone)
+        .await;
+    let checked = fixture.poller.check_source("gone").await.unwrap();
     assert_eq!(checked.error.as_deref(), Some("status 404"));
 }

@@ -1,5 +1,5 @@
-//! From documents to every kind of sink: each document once in each, whatever
-//! the sink says, whoever dies, and however long a sink is away.
+//! From documents to every kind of sink: each document once in each, whatever the
+//! sink responds, whichever process dies, and however long a sink is down.
 
 #![allow(clippy::unwrap_used)]
 
@@ -34,7 +34,7 @@ fn small_web() -> WorldConfig {
     }
 }
 
-/// A sink from its configuration; anything on this machine may be reached.
+/// A sink from its configuration; it may connect to anything on this machine.
 fn sink(name: &str, toml: &str, folder: &Path, firestore: Option<String>) -> Box<dyn Sink> {
     let client = Client::new(NetOptions {
         egress: Egress {
@@ -64,21 +64,21 @@ fn elasticsearch(name: &str, url: &str) -> Box<dyn Sink> {
 fn deliverer(store: &Store, sinks: Vec<Box<dyn Sink>>) -> Arc<Deliverer> {
     let options = DeliverOptions {
         lease: Duration::from_secs(2),
-        every: Duration::from_millis(50),
+        check_interval: Duration::from_millis(50),
     };
     Arc::new(Deliverer::new(store.clone(), sinks, options))
 }
 
 /// Everything that is announced becomes a document.
 async fn fetch_all(crawl: &Crawl) -> usize {
-    let outside = || crawl::outside(&crawl.store, &[crawl.port()]);
-    let poller = Arc::new(Poller::new(outside(), PollOptions::default()));
+    let context = || crawl::context(&crawl.store, &[crawl.port()]);
+    let poller = Arc::new(Poller::new(context(), PollOptions::default()));
     poller.poll_due(|_| {}).await.unwrap();
     let options = FetchOptions {
         ends_when_idle: true,
         ..FetchOptions::default()
     };
-    let worker = Arc::new(Worker::new(outside(), options));
+    let worker = Arc::new(Worker::new(context(), options));
     worker.run(std::future::pending()).await.unwrap();
     worker.tally().documents as usize
 }
@@ -91,7 +91,7 @@ async fn outbox(store: &Store) -> BTreeMap<String, OutboxState> {
         .collect()
 }
 
-/// Runs until these sinks have nothing waiting.
+/// Runs until these sinks have no pending deliveries.
 async fn deliver_all(deliverer: &Arc<Deliverer>, store: &Store, sinks: &[&str]) {
     let done = async {
         loop {
@@ -113,15 +113,14 @@ async fn every_sink_gets_every_document_once() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
     let crawl = Crawl::start(&address, small_web()).await;
-    let (index, hook, gorse, poll_source) = (
+    let (index, hook, gorse, firestore) = (
         FakeElasticsearch::start().await.unwrap(),
         FakeWebhook::start().await.unwrap(),
         FakeGorse::start().await.unwrap(),
         FakeFirestore::start().await.unwrap(),
     );
     let nats = NatsServer::start(&[]).unwrap();
-    let make =
-        |name: &str, toml: String| sink(name, &toml, folder.path(), Some(poll_source.host()));
+    let make = |name: &str, toml: String| sink(name, &toml, folder.path(), Some(firestore.host()));
     let sinks = vec![
         make(
             "index",
@@ -151,7 +150,7 @@ async fn every_sink_gets_every_document_once() {
         make("search", "kind = 'search'".to_owned()),
     ];
     let deliverer = deliverer(&crawl.store, sinks);
-    // The archive takes copies of what it has; the others do not.
+    // The archive accepts duplicates; the others do not.
     deliverer.register(|name| name == "archive").await.unwrap();
     let documents = fetch_all(&crawl).await;
     assert!(documents > 150, "{documents}");
@@ -169,7 +168,7 @@ async fn every_sink_gets_every_document_once() {
         hook.calls().iter().map(|call| call.id.clone()).collect();
     assert_eq!(hooked.len(), documents);
     assert_eq!(gorse.items().len(), documents);
-    assert_eq!(poll_source.documents("content").len(), documents);
+    assert_eq!(firestore.documents("content").len(), documents);
     let found = SearchIndex::open(folder.path().join("search")).unwrap();
     assert_eq!(found.count().unwrap() as usize, documents);
     let lines: usize = std::fs::read_dir(folder.path().join("lines"))
@@ -178,7 +177,7 @@ async fn every_sink_gets_every_document_once() {
         .map(|text| text.lines().count())
         .sum();
     assert_eq!(lines, documents);
-    // What was found can be found.
+    // Delivered documents can be searched.
     let story = crawl
         .store
         .documents_after(None, 1)
@@ -252,7 +251,7 @@ async fn a_sink_that_is_down_delays_no_other_and_catches_up() {
         outbox(&crawl.store).await["down"].waiting as usize,
         documents
     );
-    // Read-only first, then well again.
+    // Read-only first, then up again.
     down.set_down(false);
     down.set_read_only(true);
     let soon = async { tokio::time::sleep(Duration::from_secs(1)).await };
@@ -329,7 +328,7 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
     })
     .await
     .unwrap();
-    let table = world::Table::start(tidings_store::StoreOptions::default()).await;
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
     let settings = SourceSettings {
         recrawl: Some(Recrawl {
             min_hours: 1.0,
@@ -338,14 +337,19 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
         ..SourceSettings::default()
     };
     world::add(
-        &table.store,
+        &test_store.store,
         "pier",
         "feed",
         "http://none.example/",
         settings,
     )
     .await;
-    let source = table.store.source_named("pier").await.unwrap().unwrap();
+    let source = test_store
+        .store
+        .source_named("pier")
+        .await
+        .unwrap()
+        .unwrap();
     let url = tidings_url::FetchUrl::parse(&format!("http://{}/story", server.address())).unwrap();
     let target = tidings_store::Target {
         key: url.canonical(&tidings_url::Rules::default()).key(),
@@ -356,50 +360,56 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
         source_id: source.source_id,
         ..tidings_store::Submission::new(target, tidings_store::Origin::Feed)
     };
-    table.store.submit(&[submission]).await.unwrap();
+    test_store.store.submit(&[submission]).await.unwrap();
     let index = FakeElasticsearch::start().await.unwrap();
-    let deliverer = deliverer(&table.store, vec![elasticsearch("index", &index.url())]);
+    let deliverer = deliverer(
+        &test_store.store,
+        vec![elasticsearch("index", &index.url())],
+    );
     deliverer.register(|_| false).await.unwrap();
     for (revision, words) in (1..).zip(["the pier", "no pier", "two piers"]) {
         *page.lock().unwrap() = text(words);
         let options = FetchOptions {
             ends_when_idle: true,
-            every: Duration::from_millis(20),
+            check_interval: Duration::from_millis(20),
             ..FetchOptions::default()
         };
-        let worker = Worker::new(table.outside(&[server.address().port()]), options);
+        let worker = Worker::new(test_store.context(&[server.address().port()]), options);
         Arc::new(worker).run(std::future::pending()).await.unwrap();
-        deliver_all(&deliverer, &table.store, &["index"]).await;
+        deliver_all(&deliverer, &test_store.store, &["index"]).await;
         let documents = index.documents("raw_content");
         assert_eq!(documents.len(), 1);
         let (version, body) = documents.values().next().unwrap();
         assert_eq!(*version, revision);
         assert!(body["raw_text"].as_str().unwrap().contains(words));
         assert_eq!(body["classification_status"], "pending");
-        table.pass(world::HOUR);
+        test_store.advance(world::HOUR);
     }
 }
 
 #[tokio::test]
-async fn a_sink_that_is_away_for_hours_gets_everything_when_it_is_back() {
-    let table = world::Table::start(tidings_store::StoreOptions::default()).await;
+async fn a_sink_that_is_down_for_hours_gets_everything_when_it_is_up_again() {
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
     let index = FakeElasticsearch::start().await.unwrap();
-    let deliverer = deliverer(&table.store, vec![elasticsearch("index", &index.url())]);
+    let deliverer = deliverer(
+        &test_store.store,
+        vec![elasticsearch("index", &index.url())],
+    );
     deliverer.register(|_| false).await.unwrap();
     let pages = pages();
-    store_all(&table.store, &pages).await;
+    store_all(&test_store.store, &pages).await;
     index.set_down(true);
     for _ in 0..6 {
         let soon = async { tokio::time::sleep(Duration::from_millis(300)).await };
         deliverer.run(soon).await;
         assert_eq!(
-            outbox(&table.store).await["index"].waiting as usize,
+            outbox(&test_store.store).await["index"].waiting as usize,
             pages.len()
         );
-        table.pass(world::HOUR);
+        test_store.advance(world::HOUR);
     }
     index.set_down(false);
-    deliver_all(&deliverer, &table.store, &["index"]).await;
+    deliver_all(&deliverer, &test_store.store, &["index"]).await;
     assert_eq!(index.documents("raw_content").len(), pages.len());
 }
 
@@ -431,7 +441,7 @@ fn pages() -> Vec<(String, Vec<u8>)> {
     pages
 }
 
-/// Documents as the workers would make them, without fetching.
+/// Documents as the workers would build them, without fetching.
 async fn store_all(store: &Store, pages: &[(String, Vec<u8>)]) {
     for (url, html) in pages {
         let url = tidings_url::FetchUrl::parse(url).unwrap();
@@ -493,15 +503,22 @@ async fn store_all(store: &Store, pages: &[(String, Vec<u8>)]) {
 }
 
 #[tokio::test]
-async fn the_strict_index_takes_every_document() {
-    let table = world::Table::start(tidings_store::StoreOptions::default()).await;
+async fn the_strict_index_accepts_every_document() {
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
     let index = FakeElasticsearch::start().await.unwrap();
-    let deliverer = deliverer(&table.store, vec![elasticsearch("index", &index.url())]);
+    let deliverer = deliverer(
+        &test_store.store,
+        vec![elasticsearch("index", &index.url())],
+    );
     deliverer.register(|_| true).await.unwrap();
     let pages = pages();
-    store_all(&table.store, &pages).await;
-    deliver_all(&deliverer, &table.store, &["index"]).await;
-    let dead = table.store.dead_letters("index", None, 5).await.unwrap();
+    store_all(&test_store.store, &pages).await;
+    deliver_all(&deliverer, &test_store.store, &["index"]).await;
+    let dead = test_store
+        .store
+        .dead_letters("index", None, 5)
+        .await
+        .unwrap();
     assert!(dead.is_empty(), "{dead:?}");
     assert_eq!(index.documents("raw_content").len(), pages.len());
 }

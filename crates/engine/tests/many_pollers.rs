@@ -68,9 +68,9 @@ async fn poller(address: &str, port: u16) -> Arc<Poller> {
         lease: Duration::from_secs(2),
         ..PollOptions::default()
     };
-    let mut outside = FetchContext::new(client(port), store);
-    outside.lease = Duration::from_secs(2);
-    Arc::new(Poller::new(outside, options))
+    let mut context = FetchContext::new(client(port), store);
+    context.lease = Duration::from_secs(2);
+    Arc::new(Poller::new(context, options))
 }
 
 /// The body of the processes that the test below kills; by itself it does nothing.
@@ -111,11 +111,11 @@ async fn killed_pollers_lose_nothing() {
                 .spawn()
                 .unwrap();
             tokio::time::sleep(Duration::from_millis(150 + 130 * life)).await;
-            // SIGKILL: it has no chance to clean up.
+            // SIGKILL: it cannot clean up.
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        // What the dead had leased comes back when their leases end.
+        // Feeds of killed processes are due again when their leases expire.
         let last = poller(&address, port).await;
         let all_polled = async {
             loop {

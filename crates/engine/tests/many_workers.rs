@@ -1,5 +1,5 @@
-//! Workers that die, workers that share, a store that goes away, and servers
-//! that never answer: every article becomes one document all the same.
+//! Workers that die, workers that share, store outages, and servers that never
+//! respond: every article becomes one document all the same.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crawl::{Crawl, GAP, judge};
+use crawl::{Crawl, GAP, check_ledger};
 use tidings_engine::{FetchOptions, PollOptions, Poller, Worker};
 use tidings_sim::{Act, PostgresServer, RawServer, WorldConfig, postgres_database};
 use tidings_store::{Filter, Order, Origin, Status, Store, Submission, Target};
@@ -37,15 +37,15 @@ fn small_web() -> WorldConfig {
 /// Polls and fetches at the same time, as `tidings run` does.
 async fn work(address: &str, port: u16, options: FetchOptions) {
     let store = crawl::open(address).await;
-    let mut outside = crawl::outside(&store, &[port]);
-    outside.lease = LEASE;
+    let mut context = crawl::context(&store, &[port]);
+    context.lease = LEASE;
     let polls = PollOptions {
         lease: LEASE,
-        every: Duration::from_millis(200),
+        check_interval: Duration::from_millis(200),
         ..PollOptions::default()
     };
-    let poller = Arc::new(Poller::new(outside, polls));
-    let worker = Arc::new(Worker::new(crawl::outside(&store, &[port]), options));
+    let poller = Arc::new(Poller::new(context, polls));
+    let worker = Arc::new(Worker::new(crawl::context(&store, &[port]), options));
     let polling = poller.run(std::future::pending(), |_| {});
     tokio::select! {
         ended = worker.run(std::future::pending()) => ended.unwrap(),
@@ -56,7 +56,7 @@ async fn work(address: &str, port: u16, options: FetchOptions) {
 fn with_short_leases() -> FetchOptions {
     FetchOptions {
         lease: LEASE,
-        every: Duration::from_millis(200),
+        check_interval: Duration::from_millis(200),
         ..FetchOptions::default()
     }
 }
@@ -67,7 +67,7 @@ async fn fetching_process() {
     if let Ok(address) = std::env::var("TIDINGS_TEST_STORE") {
         let port = std::env::var("TIDINGS_TEST_PORT").unwrap().parse().unwrap();
         let options = FetchOptions {
-            recorder: std::env::var_os("TIDINGS_TEST_RECORDER").map(Into::into),
+            crash_journal: std::env::var_os("TIDINGS_TEST_CRASH_JOURNAL").map(Into::into),
             extractor: |page, options| match page.url.ends_with("/poison") {
                 true => std::process::abort(),
                 false => tidings_extract::extract(page, options),
@@ -95,11 +95,11 @@ async fn a_page_that_kills_its_reader_three_times_is_put_aside_and_nothing_else(
         .clone()
         .map(|target| Submission::new(target, Origin::Manual));
     store.submit(&submissions).await.unwrap();
-    let patience = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let mut deaths = 0;
     let mut child = process(&address, server.address().port(), Some(folder.path()));
     loop {
-        assert!(Instant::now() < patience);
+        assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(100)).await;
         let row = store.url(targets[0].id()).await.unwrap().unwrap();
         if row.status == Status::Dead {
@@ -120,7 +120,7 @@ async fn a_page_that_kills_its_reader_three_times_is_put_aside_and_nothing_else(
     }
 }
 
-fn process(address: &str, port: u16, recorder: Option<&Path>) -> Child {
+fn process(address: &str, port: u16, crash_journal: Option<&Path>) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "fetching_process"])
@@ -128,19 +128,19 @@ fn process(address: &str, port: u16, recorder: Option<&Path>) -> Child {
         .env("TIDINGS_TEST_PORT", port.to_string())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    if let Some(folder) = recorder {
-        command.env("TIDINGS_TEST_RECORDER", folder.join("readings"));
+    if let Some(folder) = crash_journal {
+        command.env("TIDINGS_TEST_CRASH_JOURNAL", folder.join("readings"));
     }
     command.spawn().unwrap()
 }
 
 fn kill(mut child: Child) {
-    // SIGKILL: it has no chance to clean up.
+    // SIGKILL: it cannot clean up.
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-/// Until nothing waits and nothing is being fetched.
+/// Waits until nothing is pending and nothing is in flight.
 async fn all_done(store: &Store) {
     let wait = async {
         loop {
@@ -205,7 +205,7 @@ async fn a_process_that_is_killed_again_and_again_loses_and_doubles_nothing() {
         "{}",
         documents.len()
     );
-    judge(&crawl).await;
+    check_ledger(&crawl).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -220,7 +220,7 @@ async fn of_two_processes_on_one_database_one_may_die_as_often_as_it_likes() {
     }
     all_done(&crawl.store).await;
     kill(steady);
-    judge(&crawl).await;
+    check_ledger(&crawl).await;
 }
 
 fn target(url: &str) -> Target {
@@ -232,7 +232,7 @@ fn target(url: &str) -> Target {
     }
 }
 
-/// A server that takes every question and answers none but for robots.txt.
+/// A server that accepts every request and responds to none but robots.txt.
 async fn silent_server() -> RawServer {
     RawServer::start("127.0.0.1:0".parse().unwrap(), |head| {
         match head.starts_with("GET /robots.txt") {
@@ -261,10 +261,8 @@ async fn an_orphan_is_back_within_its_lease() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let patience = Duration::from_secs(60);
-        tokio::time::timeout(patience, leased)
-            .await
-            .expect("claimed");
+        let limit = Duration::from_secs(60);
+        tokio::time::timeout(limit, leased).await.expect("claimed");
         kill(child);
         let died = Instant::now();
         let request = tidings_store::ClaimRequest::new(1, 1);
@@ -289,13 +287,13 @@ async fn a_worker_that_is_asked_to_end_leaves_no_lease() {
         .map(|target| Submission::new(target, Origin::Manual))
         .collect();
     store.submit(&submissions).await.unwrap();
-    let outside = crawl::outside(&store, &[server.address().port()]);
+    let context = crawl::context(&store, &[server.address().port()]);
     let options = FetchOptions {
         per_host: 50,
-        drain: Duration::from_millis(500),
+        drain_timeout: Duration::from_millis(500),
         ..FetchOptions::default()
     };
-    let worker = Arc::new(Worker::new(outside, options));
+    let worker = Arc::new(Worker::new(context, options));
     let watched = Arc::clone(&worker);
     let all_in_flight = async move {
         while watched.in_flight() < 40 {
@@ -303,8 +301,8 @@ async fn a_worker_that_is_asked_to_end_leaves_no_lease() {
         }
     };
     let run = worker.run(all_in_flight);
-    let patience = Duration::from_secs(30);
-    tokio::time::timeout(patience, run)
+    let limit = Duration::from_secs(30);
+    tokio::time::timeout(limit, run)
         .await
         .expect("it ends")
         .unwrap();
@@ -317,7 +315,7 @@ async fn a_worker_that_is_asked_to_end_leaves_no_lease() {
         assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
     }
     assert_eq!(worker.tally().released, 40);
-    // They can be had at once: no lease is left.
+    // They can be claimed immediately: no lease is left.
     let mut request = tidings_store::ClaimRequest::new(1, 100);
     request.per_host = 50;
     assert_eq!(store.claim(&request).await.unwrap().claims.len(), 40);
@@ -341,7 +339,7 @@ async fn an_outage_of_the_store_costs_no_url_its_retries() {
     }
     all_done(&crawl.store).await;
     working.abort();
-    judge(&crawl).await;
+    check_ledger(&crawl).await;
     let page = crawl
         .store
         .list(&Filter::default(), Order::Id, None, 100_000)

@@ -1,5 +1,5 @@
 //! The poller on the simulated web, over simulated days: what is published is
-//! found, once, politely, whatever breaks on the way.
+//! found, once, politely, whatever fails meanwhile.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,11 +36,8 @@ async fn live(
 ) -> (usize, usize) {
     let (mut polls, mut new) = (0, 0);
     for _ in 0..time.as_secs() / step.as_secs() {
-        polls += poller
-            .poll_due(|ended| new += ended.items_new)
-            .await
-            .unwrap();
-        world.pass(step);
+        polls += poller.poll_due(|poll| new += poll.items_new).await.unwrap();
+        world.advance(step);
     }
     (polls, new)
 }
@@ -50,14 +47,14 @@ async fn live(
 async fn catch_up(world: &World, poller: &Arc<Poller>) -> usize {
     let mut new = 0;
     for _ in 0..6 {
-        world.wake_all_feeds().await;
+        world.resume_all_feeds().await;
         let mut failed = 0;
-        let polled = poller.poll_due(|ended| {
-            new += ended.items_new;
-            failed += usize::from(ended.outcome == PollOutcome::Failed);
+        let polled = poller.poll_due(|poll| {
+            new += poll.items_new;
+            failed += usize::from(poll.outcome == PollOutcome::Failed);
         });
         polled.await.unwrap();
-        world.pass_for_the_store(HOUR);
+        world.advance_store(HOUR);
         if failed == 0 {
             break;
         }
@@ -108,6 +105,6 @@ async fn everything_published_is_found_once_over_simulated_days() {
         );
     }
     let records = world.sim.log().snapshot();
-    let impolite = politeness_violations(&records, Duration::from_millis(15), 1);
-    assert_eq!(impolite, [], "of {} requests", records.len());
+    let violations = politeness_violations(&records, Duration::from_millis(15), 1);
+    assert_eq!(violations, [], "of {} requests", records.len());
 }

@@ -1,5 +1,5 @@
-//! What becomes of a URL after each kind of answer: every row of the table, over
-//! real connections, with a clock that the test moves.
+//! The outcome of a URL by the kind of response: every row of the table, over real
+//! connections, with a clock that the test moves.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ use tidings_store::{
     Verdict,
 };
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
-use world::{HOUR, MINUTE, Table};
+use world::{HOUR, MINUTE, TestStore};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const TITLE: &str = "Harbour plan passes";
@@ -31,29 +31,29 @@ fn story(words: &str) -> String {
     )
 }
 
-/// A site whose answers a test sets path by path, and everything it was asked.
+/// A site whose responses a test sets by path, and the requests that it received.
 struct Site {
     raw: RawServer,
-    answers: Arc<Mutex<HashMap<String, Vec<Act>>>>,
+    responses: Arc<Mutex<HashMap<String, Vec<Act>>>>,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
     async fn start() -> Self {
-        let answers: Arc<Mutex<HashMap<String, Vec<Act>>>> = Arc::default();
+        let responses: Arc<Mutex<HashMap<String, Vec<Act>>>> = Arc::default();
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let (script, seen) = (Arc::clone(&answers), Arc::clone(&heads));
+        let (script, seen) = (Arc::clone(&responses), Arc::clone(&heads));
         let raw = RawServer::start("127.0.0.1:0".parse().unwrap(), move |head| {
             seen.lock().unwrap().push(head.to_owned());
             let path = head.split(' ').nth(1).unwrap_or_default();
-            let answer = script.lock().unwrap().get(path).cloned();
-            answer.unwrap_or_else(|| Act::answer("404 Not Found", b""))
+            let response = script.lock().unwrap().get(path).cloned();
+            response.unwrap_or_else(|| Act::answer("404 Not Found", b""))
         })
         .await
         .unwrap();
         Self {
             raw,
-            answers,
+            responses,
             heads,
         }
     }
@@ -62,17 +62,17 @@ impl Site {
         format!("http://{}{path}", self.raw.address())
     }
 
-    fn says(&self, path: &str, head: &str, body: impl AsRef<[u8]>) {
+    fn set_response(&self, path: &str, head: &str, body: impl AsRef<[u8]>) {
         let acts = Act::answer(head, body.as_ref());
-        self.acts(path, acts);
+        self.set_acts(path, acts);
     }
 
-    fn acts(&self, path: &str, acts: Vec<Act>) {
-        self.answers.lock().unwrap().insert(path.to_owned(), acts);
+    fn set_acts(&self, path: &str, acts: Vec<Act>) {
+        self.responses.lock().unwrap().insert(path.to_owned(), acts);
     }
 
     /// Requests for one path so far.
-    fn asked(&self, path: &str) -> usize {
+    fn requests(&self, path: &str) -> usize {
         let start = format!("GET {path} ");
         let heads = self.heads.lock().unwrap();
         heads.iter().filter(|head| head.starts_with(&start)).count()
@@ -84,23 +84,23 @@ impl Site {
 }
 
 /// One site, one store, one worker.
-struct Desk {
+struct Fixture {
     site: Site,
-    table: Table,
+    test_store: TestStore,
     worker: FetchOptions,
     source_id: i64,
 }
 
-impl Desk {
+impl Fixture {
     async fn start() -> Self {
         Self::with(SourceSettings::default()).await
     }
 
     async fn with(settings: SourceSettings) -> Self {
         let mut options = StoreOptions::default();
-        // The clock stands still while a worker runs: a gap would never end.
+        // The clock stands still while a worker runs: a delay would never end.
         options.host_delay = Duration::ZERO;
-        let table = Table::start(options).await;
+        let test_store = TestStore::start(options).await;
         let source = NewSource {
             name: "harbour".to_owned(),
             url: "http://a.example/".to_owned(),
@@ -108,13 +108,18 @@ impl Desk {
             priority: 5,
             config: settings.to_json(),
         };
-        let source_id = table.store.add_source(&source).await.unwrap().source_id;
+        let source_id = test_store
+            .store
+            .add_source(&source)
+            .await
+            .unwrap()
+            .source_id;
         Self {
             site: Site::start().await,
-            table,
+            test_store,
             worker: FetchOptions {
                 ends_when_idle: true,
-                every: Duration::from_millis(20),
+                check_interval: Duration::from_millis(20),
                 ..FetchOptions::default()
             },
             source_id,
@@ -135,18 +140,18 @@ impl Desk {
             source_id: self.source_id,
             ..Submission::new(self.target(path), Origin::Feed)
         };
-        self.table.store.submit(&[submission]).await.unwrap()[0]
+        self.test_store.store.submit(&[submission]).await.unwrap()[0]
     }
 
-    /// Does all that is due now.
+    /// Fetches all that is due now.
     async fn work(&self) {
-        let outside = self.table.outside(&[self.site.raw.address().port()]);
-        let worker = Arc::new(Worker::new(outside, self.worker.clone()));
+        let context = self.test_store.context(&[self.site.raw.address().port()]);
+        let worker = Arc::new(Worker::new(context, self.worker.clone()));
         worker.run(std::future::pending()).await.unwrap();
         assert_eq!(worker.in_flight(), 0);
     }
 
-    /// Submits a path, and does all that is due.
+    /// Submits a path, and fetches all that is due.
     async fn fetch(&self, path: &str) -> UrlRow {
         self.submit(path).await;
         self.work().await;
@@ -155,30 +160,34 @@ impl Desk {
 
     async fn row(&self, path: &str) -> UrlRow {
         let id = self.target(path).id();
-        self.table.store.url(id).await.unwrap().unwrap()
+        self.test_store.store.url(id).await.unwrap().unwrap()
     }
 
     async fn document(&self, path: &str) -> Option<StoredDocument> {
         let id = self.target(path).id();
-        self.table.store.document(id).await.unwrap()
+        self.test_store.store.document(id).await.unwrap()
     }
 
     async fn host(&self) -> Host {
         let id = self.target("/").id().host;
-        self.table.store.host(id).await.unwrap().unwrap()
+        self.test_store.store.host(id).await.unwrap().unwrap()
     }
 
     /// Seconds until a row is due.
     async fn wait_of(&self, row: &UrlRow) -> u64 {
-        let now = self.table.store.now().await.unwrap();
+        let now = self.test_store.store.now().await.unwrap();
         row.next_fetch_at.unwrap().since(now).as_secs()
     }
 
-    /// The kinds of what happened to a URL.
+    /// The kinds of the events of a URL.
     async fn events(&self, path: &str) -> Vec<String> {
         let id = self.target(path).id();
-        let told = self.table.store.explain(id).await.unwrap();
-        told.events.into_iter().map(|event| event.kind).collect()
+        let explained = self.test_store.store.explain(id).await.unwrap();
+        explained
+            .events
+            .into_iter()
+            .map(|event| event.kind)
+            .collect()
     }
 }
 
@@ -188,17 +197,19 @@ fn end(row: &UrlRow) -> (Status, Option<&str>, i64) {
 
 #[tokio::test]
 async fn a_page_becomes_a_document() {
-    let desk = Desk::start().await;
+    let fixture = Fixture::start().await;
     let head = "200 OK\r\nContent-Type: text/html; charset=utf-8\r\nETag: \"1\"\r\nLast-Modified: Mon, 02 Nov 2026 05:00:00 GMT";
-    desk.site.says("/story", head, story("the new pier"));
-    let row = desk.fetch("/story").await;
+    fixture
+        .site
+        .set_response("/story", head, story("the new pier"));
+    let row = fixture.fetch("/story").await;
     assert_eq!(end(&row), (Status::Fetched, None, 0));
     assert_eq!(row.etag.as_deref(), Some("\"1\""));
     assert_eq!(
         row.last_modified.as_deref(),
         Some("Mon, 02 Nov 2026 05:00:00 GMT")
     );
-    let stored = desk.document("/story").await.unwrap();
+    let stored = fixture.document("/story").await.unwrap();
     let document = tidings_engine::stored_document(&stored).unwrap();
     assert_eq!((document.title.as_str(), document.revision), (TITLE, 1));
     assert_eq!(document.id, row.url_key.to_string());
@@ -208,12 +219,12 @@ async fn a_page_becomes_a_document() {
     );
     assert!(document.body_text.contains("the new pier"));
     assert_eq!(document.http.etag.as_deref(), Some("\"1\""));
-    assert_eq!(desk.events("/story").await, ["discovered", "fetched"]);
+    assert_eq!(fixture.events("/story").await, ["discovered", "fetched"]);
 }
 
 #[tokio::test]
 async fn an_unchanged_page_keeps_hash_and_validators_and_makes_no_revision() {
-    let desk = Desk::with(SourceSettings {
+    let fixture = Fixture::with(SourceSettings {
         recrawl: Some(Recrawl {
             min_hours: 1.0,
             max_hours: 24.0,
@@ -222,39 +233,43 @@ async fn an_unchanged_page_keeps_hash_and_validators_and_makes_no_revision() {
     })
     .await;
     let head = "200 OK\r\nContent-Type: text/html\r\nETag: \"1\"";
-    desk.site.says("/story", head, story("the new pier"));
-    let first = desk.fetch("/story").await;
-    assert_eq!(desk.wait_of(&first).await, 3600);
+    fixture
+        .site
+        .set_response("/story", head, story("the new pier"));
+    let first = fixture.fetch("/story").await;
+    assert_eq!(fixture.wait_of(&first).await, 3600);
 
-    desk.table.pass(HOUR);
-    desk.site.says("/story", "304 Not Modified", "");
-    desk.work().await;
-    assert!(desk.site.last_head().contains("if-none-match: \"1\""));
-    let row = desk.row("/story").await;
+    fixture.test_store.advance(HOUR);
+    fixture.site.set_response("/story", "304 Not Modified", "");
+    fixture.work().await;
+    assert!(fixture.site.last_head().contains("if-none-match: \"1\""));
+    let row = fixture.row("/story").await;
     assert_eq!((row.status, row.fetch_count), (Status::Fetched, 2));
     assert_eq!(row.etag, first.etag);
-    assert_eq!(desk.wait_of(&row).await, 5400);
+    assert_eq!(fixture.wait_of(&row).await, 5400);
 
     // The same text in other bytes, without a 304, is no revision either.
-    desk.table.pass(DAY);
+    fixture.test_store.advance(DAY);
     let body = story("the new pier").replace("<body>", "<body data-build=7>");
-    desk.site.says(
+    fixture.site.set_response(
         "/story",
         "200 OK\r\nContent-Type: text/html\r\nETag: \"2\"",
         body,
     );
-    desk.work().await;
-    assert_eq!(desk.document("/story").await.unwrap().revision, 1);
-    assert_eq!(desk.row("/story").await.etag.as_deref(), Some("\"2\""));
+    fixture.work().await;
+    assert_eq!(fixture.document("/story").await.unwrap().revision, 1);
+    assert_eq!(fixture.row("/story").await.etag.as_deref(), Some("\"2\""));
 
-    // Another text is one, and the page is looked at more often.
-    desk.table.pass(DAY * 2);
-    desk.site.says("/story", head, story("no pier at all"));
-    desk.work().await;
-    let changed = desk.document("/story").await.unwrap();
+    // Another text is one, and the page is recrawled more often.
+    fixture.test_store.advance(DAY * 2);
+    fixture
+        .site
+        .set_response("/story", head, story("no pier at all"));
+    fixture.work().await;
+    let changed = fixture.document("/story").await.unwrap();
     assert_eq!(changed.revision, 2);
     assert!(changed.body.contains("no pier at all"));
-    let events = desk.events("/story").await;
+    let events = fixture.events("/story").await;
     assert_eq!(
         events,
         [
@@ -277,102 +292,109 @@ async fn redirects_lead_to_one_document_and_are_not_followed_twice() {
         "308 Permanent Redirect",
     ];
     for status in statuses {
-        let desk = Desk::start().await;
-        desk.site
-            .says("/old", &format!("{status}\r\nLocation: /middle"), "");
-        desk.site
-            .says("/middle", &format!("{status}\r\nLocation: /new"), "");
-        desk.site.says(
+        let fixture = Fixture::start().await;
+        fixture
+            .site
+            .set_response("/old", &format!("{status}\r\nLocation: /middle"), "");
+        fixture
+            .site
+            .set_response("/middle", &format!("{status}\r\nLocation: /new"), "");
+        fixture.site.set_response(
             "/new",
             "200 OK\r\nContent-Type: text/html",
             story("the new pier"),
         );
-        let row = desk.fetch("/old").await;
+        let row = fixture.fetch("/old").await;
         assert_eq!(end(&row), (Status::Dead, Some("redirect"), 0), "{status}");
-        assert_eq!(desk.row("/new").await.status, Status::Fetched);
-        assert!(desk.document("/new").await.is_some());
-        assert!(desk.document("/old").await.is_none());
-        let told = desk
-            .table
+        assert_eq!(fixture.row("/new").await.status, Status::Fetched);
+        assert!(fixture.document("/new").await.is_some());
+        assert!(fixture.document("/old").await.is_none());
+        let explained = fixture
+            .test_store
             .store
-            .explain(desk.target("/old").id())
+            .explain(fixture.target("/old").id())
             .await
             .unwrap();
-        assert_eq!(told.alias_of, Some(desk.target("/new").id()));
-        // Neither name is asked for again.
-        assert_eq!(desk.submit("/old").await, Verdict::Known);
-        assert_eq!(desk.submit("/new").await, Verdict::Known);
-        desk.work().await;
-        assert_eq!((desk.site.asked("/old"), desk.site.asked("/new")), (1, 1));
+        assert_eq!(explained.alias_of, Some(fixture.target("/new").id()));
+        // Neither URL is fetched again.
+        assert_eq!(fixture.submit("/old").await, Verdict::Known);
+        assert_eq!(fixture.submit("/new").await, Verdict::Known);
+        fixture.work().await;
+        assert_eq!(
+            (fixture.site.requests("/old"), fixture.site.requests("/new")),
+            (1, 1)
+        );
     }
 }
 
 #[tokio::test]
 async fn a_page_that_refreshes_itself_elsewhere_is_a_redirect() {
-    let desk = Desk::start().await;
+    let fixture = Fixture::start().await;
     let page = "<html><head><meta http-equiv=refresh content='0; url=/new'></head><body>Moved.</body></html>";
-    desk.site
-        .says("/old", "200 OK\r\nContent-Type: text/html", page);
-    desk.site.says(
+    fixture
+        .site
+        .set_response("/old", "200 OK\r\nContent-Type: text/html", page);
+    fixture.site.set_response(
         "/new",
         "200 OK\r\nContent-Type: text/html",
         story("the new pier"),
     );
-    let row = desk.fetch("/old").await;
+    let row = fixture.fetch("/old").await;
     assert_eq!(end(&row), (Status::Dead, Some("redirect"), 0));
-    assert!(desk.document("/new").await.is_some());
+    assert!(fixture.document("/new").await.is_some());
 }
 
 #[tokio::test]
-async fn each_hop_asks_robots_and_the_guard() {
-    let desk = Desk::start().await;
+async fn each_hop_checks_robots_and_the_guard() {
+    let fixture = Fixture::start().await;
     let other = Site::start().await;
-    other.says(
+    other.set_response(
         "/robots.txt",
         "200 OK\r\nContent-Type: text/plain",
         "User-agent: *\nDisallow: /private",
     );
-    other.says(
+    other.set_response(
         "/private",
         "200 OK\r\nContent-Type: text/html",
         story("a secret"),
     );
-    let desk_port = desk.site.raw.address().port();
+    let fixture_port = fixture.site.raw.address().port();
     let other_port = other.raw.address().port();
-    desk.site.says(
+    fixture.site.set_response(
         "/to-private",
         &format!("302 Found\r\nLocation: {}", other.url("/private")),
         "",
     );
-    desk.site.says(
+    fixture.site.set_response(
         "/to-inside",
         "302 Found\r\nLocation: http://169.254.169.254/latest",
         "",
     );
-    desk.submit("/to-private").await;
-    desk.submit("/to-inside").await;
-    let outside = desk.table.outside(&[desk_port, other_port]);
-    let worker = Arc::new(Worker::new(outside, desk.worker.clone()));
+    fixture.submit("/to-private").await;
+    fixture.submit("/to-inside").await;
+    let context = fixture.test_store.context(&[fixture_port, other_port]);
+    let worker = Arc::new(Worker::new(context, fixture.worker.clone()));
     worker.run(std::future::pending()).await.unwrap();
     assert_eq!(
-        end(&desk.row("/to-private").await),
+        end(&fixture.row("/to-private").await),
         (Status::Dead, Some("robots_blocked"), 0)
     );
     assert_eq!(
-        end(&desk.row("/to-inside").await),
+        end(&fixture.row("/to-inside").await),
         (Status::Dead, Some("egress"), 0)
     );
     assert_eq!(
-        (other.asked("/robots.txt"), other.asked("/private")),
+        (other.requests("/robots.txt"), other.requests("/private")),
         (1, 0)
     );
-    // The turn at the other host was given back.
+    // The permit of the other host was released.
     let host = FetchUrl::parse(&other.url("/"))
         .unwrap()
         .host_key(&ProxyHosts::default());
     let host = tidings_store::HostId::of(&host);
     assert_eq!(
-        desk.table
+        fixture
+            .test_store
             .store
             .host(host)
             .await
@@ -384,7 +406,7 @@ async fn each_hop_asks_robots_and_the_guard() {
 }
 
 #[tokio::test]
-async fn answers_that_end_a_url_say_why() {
+async fn responses_that_end_a_url_give_the_reason() {
     let gzip = "200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip";
     let html = "200 OK\r\nContent-Type: text/html";
     let large = vec![b'a'; 11 << 20];
@@ -422,17 +444,17 @@ async fn answers_that_end_a_url_say_why() {
         (html, login.as_bytes(), "login_wall"),
     ];
     for (head, body, reason) in rows {
-        let desk = Desk::start().await;
-        desk.site.says("/page", head, body);
-        let row = desk.fetch("/page").await;
+        let fixture = Fixture::start().await;
+        fixture.site.set_response("/page", head, body);
+        let row = fixture.fetch("/page").await;
         assert_eq!(end(&row), (Status::Dead, Some(*reason), 0), "{head}");
-        assert!(desk.document("/page").await.is_none(), "{head}");
+        assert!(fixture.document("/page").await.is_none(), "{head}");
         assert_eq!(row.next_fetch_at, None, "{head}");
     }
 }
 
 #[tokio::test]
-async fn refusals_are_left_alone_for_long_and_then_given_up() {
+async fn refusals_are_retried_after_hours_and_then_fail_permanently() {
     let captcha = "<title>Just a moment...</title><p>Verify you are human by completing the action below.</p>";
     let consent = "<title>The Daily</title><p>We value your privacy. We and our partners store and/or access information on a device. Accept all. Reject all.</p>";
     let rows = [
@@ -443,15 +465,15 @@ async fn refusals_are_left_alone_for_long_and_then_given_up() {
         ("200 OK\r\nContent-Type: text/html", consent, "consent_page"),
     ];
     for (head, body, reason) in rows {
-        let desk = Desk::start().await;
-        desk.site.says("/page", head, body);
-        let mut row = desk.fetch("/page").await;
+        let fixture = Fixture::start().await;
+        fixture.site.set_response("/page", head, body);
+        let mut row = fixture.fetch("/page").await;
         let mut hours = Vec::new();
         while row.status == Status::Failed {
-            hours.push(desk.wait_of(&row).await as f64 / 3600.0);
-            desk.table.pass(DAY * 4);
-            desk.work().await;
-            row = desk.row("/page").await;
+            hours.push(fixture.wait_of(&row).await as f64 / 3600.0);
+            fixture.test_store.advance(DAY * 4);
+            fixture.work().await;
+            row = fixture.row("/page").await;
         }
         assert_eq!(
             (row.status, row.reason.as_deref()),
@@ -465,40 +487,41 @@ async fn refusals_are_left_alone_for_long_and_then_given_up() {
                 "{head}: {measured}"
             );
         }
-        assert!(desk.document("/page").await.is_none(), "{head}");
+        assert!(fixture.document("/page").await.is_none(), "{head}");
     }
 }
 
 #[tokio::test]
 async fn too_many_requests_cost_the_url_nothing_and_slow_the_host() {
-    let desk = Desk::start().await;
-    desk.site
-        .says("/page", "429 Too Many Requests\r\nRetry-After: 120", "");
-    let row = desk.fetch("/page").await;
+    let fixture = Fixture::start().await;
+    fixture
+        .site
+        .set_response("/page", "429 Too Many Requests\r\nRetry-After: 120", "");
+    let row = fixture.fetch("/page").await;
     assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
-    assert_eq!(desk.wait_of(&row).await, 120);
-    let host = desk.host().await;
+    assert_eq!(fixture.wait_of(&row).await, 120);
+    let host = fixture.host().await;
     assert_eq!(host.delay_ms, 1000);
-    let now = desk.table.store.now().await.unwrap();
+    let now = fixture.test_store.store.now().await.unwrap();
     assert_eq!(host.blocked_until.unwrap().since(now), MINUTE * 2);
-    desk.table.pass(MINUTE * 3);
-    desk.work().await;
-    assert_eq!(desk.host().await.delay_ms, 2000);
+    fixture.test_store.advance(MINUTE * 3);
+    fixture.work().await;
+    assert_eq!(fixture.host().await.delay_ms, 2000);
 
-    // A good answer eases it.
-    desk.table.pass(MINUTE * 3);
-    desk.site.says(
+    // A good response eases it.
+    fixture.test_store.advance(MINUTE * 3);
+    fixture.site.set_response(
         "/page",
         "200 OK\r\nContent-Type: text/html",
         story("the new pier"),
     );
-    desk.work().await;
-    assert_eq!(desk.row("/page").await.status, Status::Fetched);
-    assert_eq!(desk.host().await.delay_ms, 1600);
+    fixture.work().await;
+    assert_eq!(fixture.row("/page").await.status, Status::Fetched);
+    assert_eq!(fixture.host().await.delay_ms, 1600);
 }
 
 #[tokio::test]
-async fn failures_of_the_web_are_tried_five_times() {
+async fn failures_of_the_web_are_retried_five_times() {
     let closed = vec![Act::Reset];
     let cut = vec![Act::Send(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1000\r\n\r\n<p>half"
@@ -512,16 +535,16 @@ async fn failures_of_the_web_are_tried_five_times() {
         ("truncated", cut),
     ];
     for (name, acts) in rows {
-        let desk = Desk::start().await;
-        desk.site.acts("/page", acts);
-        let mut row = desk.fetch("/page").await;
+        let fixture = Fixture::start().await;
+        fixture.site.set_acts("/page", acts);
+        let mut row = fixture.fetch("/page").await;
         let mut minutes = Vec::new();
         while row.status == Status::Failed {
             assert_eq!(row.retry_count as usize, minutes.len() + 1, "{name}");
-            minutes.push(desk.wait_of(&row).await as f64 / 60.0);
-            desk.table.pass(HOUR * 8);
-            desk.work().await;
-            row = desk.row("/page").await;
+            minutes.push(fixture.wait_of(&row).await as f64 / 60.0);
+            fixture.test_store.advance(HOUR * 8);
+            fixture.work().await;
+            row = fixture.row("/page").await;
         }
         assert_eq!(row.reason.as_deref(), Some("max_retries"), "{name}");
         assert_eq!(minutes.len(), 5, "{name}");
@@ -536,94 +559,100 @@ async fn failures_of_the_web_are_tried_five_times() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_when_is_believed() {
-    let desk = Desk::start().await;
-    desk.site.says("/page", "503 Busy\r\nRetry-After: 7200", "");
-    let row = desk.fetch("/page").await;
+async fn retry_after_of_a_server_is_honoured() {
+    let fixture = Fixture::start().await;
+    fixture
+        .site
+        .set_response("/page", "503 Busy\r\nRetry-After: 7200", "");
+    let row = fixture.fetch("/page").await;
     assert_eq!((row.status, row.retry_count), (Status::Failed, 1));
-    assert_eq!(desk.wait_of(&row).await, 7200);
-    assert!(desk.host().await.blocked_until.is_some());
+    assert_eq!(fixture.wait_of(&row).await, 7200);
+    assert!(fixture.host().await.blocked_until.is_some());
 }
 
 #[tokio::test]
-async fn what_robots_forbid_is_not_fetched_until_they_change() {
-    let desk = Desk::start().await;
+async fn what_robots_disallow_is_not_fetched_until_they_change() {
+    let fixture = Fixture::start().await;
     let robots = "200 OK\r\nContent-Type: text/plain";
-    desk.site
-        .says("/robots.txt", robots, "User-agent: *\nDisallow: /story");
-    desk.site.says(
+    fixture
+        .site
+        .set_response("/robots.txt", robots, "User-agent: *\nDisallow: /story");
+    fixture.site.set_response(
         "/story",
         "200 OK\r\nContent-Type: text/html",
         story("the new pier"),
     );
-    desk.site.says(
+    fixture.site.set_response(
         "/other",
         "200 OK\r\nContent-Type: text/html",
         story("no pier"),
     );
-    let row = desk.fetch("/story").await;
+    let row = fixture.fetch("/story").await;
     assert_eq!(end(&row), (Status::Dead, Some("robots_blocked"), 0));
-    assert_eq!(desk.site.asked("/story"), 0);
+    assert_eq!(fixture.site.requests("/story"), 0);
 
-    desk.site
-        .says("/robots.txt", robots, "User-agent: *\nDisallow: /private");
-    desk.table.pass(DAY * 2);
-    desk.fetch("/other").await;
-    assert_eq!(desk.row("/story").await.status, Status::Fetched);
-    assert_eq!(desk.site.asked("/story"), 1);
+    fixture
+        .site
+        .set_response("/robots.txt", robots, "User-agent: *\nDisallow: /private");
+    fixture.test_store.advance(DAY * 2);
+    fixture.fetch("/other").await;
+    assert_eq!(fixture.row("/story").await.status, Status::Fetched);
+    assert_eq!(fixture.site.requests("/story"), 1);
 }
 
 #[tokio::test]
 async fn without_robots_nothing_is_fetched_and_nothing_is_counted() {
-    let desk = Desk::start().await;
-    desk.site.says("/robots.txt", "500 Oops", "");
-    desk.site.says(
+    let fixture = Fixture::start().await;
+    fixture.site.set_response("/robots.txt", "500 Oops", "");
+    fixture.site.set_response(
         "/story",
         "200 OK\r\nContent-Type: text/html",
         story("the new pier"),
     );
-    let row = desk.fetch("/story").await;
+    let row = fixture.fetch("/story").await;
     assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
     assert!(row.reason.unwrap().contains("robots.txt"));
-    assert_eq!(desk.site.asked("/story"), 0);
-    assert!(desk.host().await.blocked_until.is_some());
+    assert_eq!(fixture.site.requests("/story"), 0);
+    assert!(fixture.host().await.blocked_until.is_some());
 }
 
 #[tokio::test]
 async fn a_broken_extractor_costs_no_url_its_retries() {
-    let mut desk = Desk::start().await;
-    desk.site.says(
+    let mut fixture = Fixture::start().await;
+    fixture.site.set_response(
         "/story",
         "200 OK\r\nContent-Type: text/html",
         story("the new pier"),
     );
-    let whole = desk.worker.clone();
-    desk.worker.extractor = |_, _| panic!("out of order");
+    let whole = fixture.worker.clone();
+    fixture.worker.extractor = |_, _| panic!("out of order");
     for _ in 0..8 {
-        let row = desk.fetch("/story").await;
+        let row = fixture.fetch("/story").await;
         assert_eq!((row.status, row.retry_count), (Status::Pending, 0));
-        assert!(row.reason.unwrap().contains("extraction broke"));
-        desk.table.pass(HOUR);
+        assert!(row.reason.unwrap().contains("extraction failed"));
+        fixture.test_store.advance(HOUR);
     }
-    desk.worker = whole;
-    desk.work().await;
-    assert_eq!(desk.row("/story").await.status, Status::Fetched);
-    assert!(desk.document("/story").await.is_some());
+    fixture.worker = whole;
+    fixture.work().await;
+    assert_eq!(fixture.row("/story").await.status, Status::Fetched);
+    assert!(fixture.document("/story").await.is_some());
 }
 
 #[tokio::test]
-async fn the_same_text_elsewhere_is_kept_as_a_duplicate_of_the_first() {
-    let desk = Desk::start().await;
+async fn the_same_text_elsewhere_is_stored_as_a_duplicate_of_the_first() {
+    let fixture = Fixture::start().await;
     let page = story("the new pier");
-    desk.site
-        .says("/first", "200 OK\r\nContent-Type: text/html", &page);
-    desk.site
-        .says("/second", "200 OK\r\nContent-Type: text/html", &page);
-    desk.fetch("/first").await;
-    desk.table.pass(MINUTE);
-    desk.fetch("/second").await;
-    let first = desk.document("/first").await.unwrap();
-    let second = desk.document("/second").await.unwrap();
+    fixture
+        .site
+        .set_response("/first", "200 OK\r\nContent-Type: text/html", &page);
+    fixture
+        .site
+        .set_response("/second", "200 OK\r\nContent-Type: text/html", &page);
+    fixture.fetch("/first").await;
+    fixture.test_store.advance(MINUTE);
+    fixture.fetch("/second").await;
+    let first = fixture.document("/first").await.unwrap();
+    let second = fixture.document("/second").await.unwrap();
     assert_eq!(
         (first.duplicate_of, second.duplicate_of),
         (None, Some(first.id))
@@ -632,7 +661,7 @@ async fn the_same_text_elsewhere_is_kept_as_a_duplicate_of_the_first() {
 
 #[tokio::test]
 async fn an_edited_copy_joins_the_first_and_another_story_does_not() {
-    let desk = Desk::start().await;
+    let fixture = Fixture::start().await;
     let other = story("the new pier").replace(
         "The council of the harbour town voted on Monday for the new pier",
         "A choir of bees has learned to sing in the yard of the old school, and the neighbours, who say that they never slept better",
@@ -647,51 +676,53 @@ async fn an_edited_copy_joins_the_first_and_another_story_does_not() {
         ("/other", other),
     ];
     for (path, page) in &pages {
-        desk.site
-            .says(path, "200 OK\r\nContent-Type: text/html", page);
-        desk.fetch(path).await;
-        desk.table.pass(MINUTE);
+        fixture
+            .site
+            .set_response(path, "200 OK\r\nContent-Type: text/html", page);
+        fixture.fetch(path).await;
+        fixture.test_store.advance(MINUTE);
     }
-    let first = desk.document("/first").await.unwrap();
-    let copy = desk.document("/copy").await.unwrap();
-    let other = desk.document("/other").await.unwrap();
+    let first = fixture.document("/first").await.unwrap();
+    let copy = fixture.document("/copy").await.unwrap();
+    let other = fixture.document("/other").await.unwrap();
     assert_eq!(copy.duplicate_of, None, "not a word-for-word copy");
     assert_eq!(first.cluster, first.frontier_id);
     assert_eq!(copy.cluster, first.frontier_id);
     assert_eq!(other.cluster, other.frontier_id);
     let document = tidings_engine::stored_document(&copy).unwrap();
     assert_eq!(document.cluster, Some(first.frontier_id.to_string()));
-    let store = &desk.table.store;
-    let told = tidings_engine::near_duplicates(store, &first)
+    let store = &fixture.test_store.store;
+    let stories = tidings_engine::near_duplicates(store, &first)
         .await
         .unwrap();
-    let told: Vec<_> = told.iter().map(|telling| telling.frontier_id).collect();
-    assert_eq!(told, [copy.frontier_id]);
-    let told = tidings_engine::near_duplicates(store, &other)
+    let ids: Vec<_> = stories.iter().map(|story| story.frontier_id).collect();
+    assert_eq!(ids, [copy.frontier_id]);
+    let stories = tidings_engine::near_duplicates(store, &other)
         .await
         .unwrap();
-    assert!(told.is_empty(), "{told:?}");
+    assert!(stories.is_empty(), "{stories:?}");
 }
 
 #[tokio::test]
-async fn pages_are_kept_as_they_came_when_that_is_wanted() {
-    let mut desk = Desk::start().await;
+async fn pages_are_archived_as_they_came_when_that_is_configured() {
+    let mut fixture = Fixture::start().await;
     let folder = tempfile::tempdir().unwrap();
     let pages = tidings_engine::PageArchive::in_folder(folder.path().to_owned());
-    desk.worker.pages = Some(pages.clone());
+    fixture.worker.page_archive = Some(pages.clone());
     let page = story("the new pier");
-    desk.site
-        .says("/story", "200 OK\r\nContent-Type: text/html", &page);
-    desk.fetch("/story").await;
-    let stored = desk.document("/story").await.unwrap();
+    fixture
+        .site
+        .set_response("/story", "200 OK\r\nContent-Type: text/html", &page);
+    fixture.fetch("/story").await;
+    let stored = fixture.document("/story").await.unwrap();
     let document = tidings_engine::stored_document(&stored).unwrap();
-    let kept = pages.read(&document.raw_html.unwrap()).unwrap();
-    assert_eq!(kept, page.as_bytes());
+    let archived = pages.read(&document.raw_html.unwrap()).unwrap();
+    assert_eq!(archived, page.as_bytes());
 }
 
 #[tokio::test]
 async fn a_source_says_how_its_pages_are_read() {
-    let desk = Desk::with(
+    let fixture = Fixture::with(
         serde_json::from_value(serde_json::json!({
             "tags": ["harbour"], "license": "public-domain", "content_type": "poem", "rate_limit": 0.2,
             "selectors": { "article": { "title": "h2.real", "exclude": [".note"] } }
@@ -700,10 +731,11 @@ async fn a_source_says_how_its_pages_are_read() {
     )
     .await;
     let page = story("the new pier").replace("</h1>", "</h1><h2 class=real>The real title</h2><p class=note>A note that nobody wants to read in the text of the article.</p>");
-    desk.site
-        .says("/story", "200 OK\r\nContent-Type: text/html", page);
-    desk.fetch("/story").await;
-    let stored = desk.document("/story").await.unwrap();
+    fixture
+        .site
+        .set_response("/story", "200 OK\r\nContent-Type: text/html", page);
+    fixture.fetch("/story").await;
+    let stored = fixture.document("/story").await.unwrap();
     let document = tidings_engine::stored_document(&stored).unwrap();
     assert_eq!(document.title, "The real title");
     assert!(
@@ -716,5 +748,5 @@ async fn a_source_says_how_its_pages_are_read() {
         (document.license.as_str(), document.content_type.as_str()),
         ("public-domain", "poem")
     );
-    assert_eq!(desk.host().await.delay_ms, 5000);
+    assert_eq!(fixture.host().await.delay_ms, 5000);
 }

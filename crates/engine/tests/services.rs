@@ -40,7 +40,7 @@ impl Rig {
         }
     }
 
-    fn outside(&self, store: &Store) -> FetchContext {
+    fn context(&self, store: &Store) -> FetchContext {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -56,7 +56,7 @@ impl Rig {
             secrets: |name| (name == "NEWSAPI_KEY").then(|| KEY.to_owned()),
             ..PollOptions::default()
         };
-        Arc::new(Poller::new(self.outside(&self.store), options))
+        Arc::new(Poller::new(self.context(&self.store), options))
     }
 
     async fn add(&self, name: &str, kind: &str, fake: &FakeApi, config: serde_json::Value) {
@@ -99,7 +99,7 @@ impl Rig {
         feeds.unwrap().remove(0)
     }
 
-    async fn wake(&self, name: &str) {
+    async fn resume(&self, name: &str) {
         let (feed, now) = (self.feed(name).await, self.store.now().await.unwrap());
         self.store.resume_feed(feed.feed_id, now).await.unwrap();
     }
@@ -113,9 +113,9 @@ async fn open(address: &str) -> Store {
 
 fn quick() -> CollectOptions {
     CollectOptions {
-        request_limit: Duration::from_secs(2),
-        source_limit: Duration::from_secs(20),
-        retry_waits: vec![Duration::from_millis(5)],
+        request_timeout: Duration::from_secs(2),
+        source_timeout: Duration::from_secs(20),
+        retry_delays: vec![Duration::from_millis(5)],
         ..CollectOptions::default()
     }
 }
@@ -134,10 +134,10 @@ async fn polls_over_restarts_bring_each_story_once() {
         (PollOutcome::Ok, 1500)
     );
     assert_eq!(rig.urls().await, 1500);
-    // Another process goes on where this one ended.
+    // Another process resumes at the cursor.
     rig.store = open(&rig.address).await;
     fake.publish_many(20, now() - 60, 1);
-    rig.wake("hn").await;
+    rig.resume("hn").await;
     rig.poller()
         .poll_due(|poll| ended.push(poll.clone()))
         .await
@@ -158,8 +158,8 @@ async fn a_cursor_that_was_not_kept_repeats_and_skips_nothing() {
     let rig = Rig::start(&[&fake]).await;
     rig.add("hn", "hackernews", &fake, json!({})).await;
     fake.publish_many(30, now() - 3000, 40);
-    // The lease is lost while the poll is under way, as when a process is killed
-    // after it submitted: nothing of the poll is kept but the URLs.
+    // The lease is lost while the poll is in flight, as when a process is killed
+    // after it submitted: nothing of the poll is stored but the URLs.
     let feed = rig.feed("hn").await;
     let lost = rig
         .store
@@ -170,7 +170,7 @@ async fn a_cursor_that_was_not_kept_repeats_and_skips_nothing() {
     rig.poller().poll_due(|_| {}).await.unwrap();
     assert_eq!(rig.urls().await, 30);
     assert!(lost.feed.policy == "{}");
-    // Forgotten cursor: all is asked for again, and all is known.
+    // Lost cursor: everything is pulled again, and everything is known.
     let claim = rig
         .store
         .claim_feed(feed.feed_id, Duration::from_secs(9))
@@ -198,7 +198,7 @@ async fn a_cursor_that_was_not_kept_repeats_and_skips_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_key_is_trouble_of_its_source_alone() {
+async fn an_expired_key_is_an_error_of_its_source_alone() {
     let (paper, hn) = (
         FakeApi::newsapi().await.unwrap(),
         FakeApi::hackernews().await.unwrap(),
@@ -221,11 +221,11 @@ async fn an_expired_key_is_trouble_of_its_source_alone() {
     assert_eq!(rig.feed("hn").await.last_error, None);
     assert_eq!(rig.urls().await, 5);
     paper.require_key(KEY);
-    rig.wake("paper").await;
+    rig.resume("paper").await;
     rig.poller().poll_due(|_| {}).await.unwrap();
     let feed = rig.feed("paper").await;
     assert_eq!(feed.last_error, None);
-    // 100 requests a day, one for a pull.
+    // 100 requests per day, one per pull.
     let wait = feed.next_poll_at.since(rig.store.now().await.unwrap());
     assert!(
         wait > Duration::from_secs(850) && wait <= Duration::from_secs(900),
@@ -249,9 +249,9 @@ async fn texts_become_documents_without_a_request() {
         ..Story::default()
     });
     rig.poller().poll_due(|_| {}).await.unwrap();
-    let asked = fake.asked().len();
+    let requests = fake.asked().len();
     let worker = Arc::new(Worker::new(
-        rig.outside(&rig.store),
+        rig.context(&rig.store),
         FetchOptions::default(),
     ));
     let made = async {
@@ -269,7 +269,7 @@ async fn texts_become_documents_without_a_request() {
         ("api", "api")
     );
     assert_eq!(document.feed.guid.as_deref(), Some("1"));
-    assert_eq!(fake.asked().len(), asked);
+    assert_eq!(fake.asked().len(), requests);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,10 +301,10 @@ async fn a_run_finishes_whatever_single_sources_do() {
     assert!(rig.store.runs(None, 10).await.unwrap().is_empty());
     assert_eq!(rig.feed("good").await.last_polled_at, None);
 
-    let mut told = 0;
-    let run = poller.collect(&quick(), |_| told += 1).await.unwrap();
+    let mut reported = 0;
+    let run = poller.collect(&quick(), |_| reported += 1).await.unwrap();
     assert_eq!(
-        (told, run.attempted, run.succeeded, run.items_new),
+        (reported, run.attempted, run.succeeded, run.items_new),
         (3, 3, 1, 12)
     );
     let of = |name: &str| {
@@ -326,11 +326,11 @@ async fn a_run_finishes_whatever_single_sources_do() {
         "{run:?}"
     );
     assert_eq!(rig.urls().await, 12);
-    let kept = rig.store.runs(None, 10).await.unwrap();
-    assert_eq!(kept.len(), 1);
-    let metrics: serde_json::Value = serde_json::from_str(&kept[0].metrics).unwrap();
+    let runs = rig.store.runs(None, 10).await.unwrap();
+    assert_eq!(runs.len(), 1);
+    let metrics: serde_json::Value = serde_json::from_str(&runs[0].metrics).unwrap();
     assert_eq!(metrics["items_new"], 12);
-    assert!(kept[0].finished_at.is_some());
+    assert!(runs[0].finished_at.is_some());
 
     let unknown = CollectOptions {
         sources: vec!["nobody".to_owned()],
@@ -341,7 +341,7 @@ async fn a_run_finishes_whatever_single_sources_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn room_is_shared_and_the_rest_comes_with_the_next_run() {
+async fn the_limit_is_shared_and_the_rest_comes_with_the_next_run() {
     let fakes = [
         FakeApi::hackernews().await.unwrap(),
         FakeApi::hackernews().await.unwrap(),
@@ -360,26 +360,26 @@ async fn room_is_shared_and_the_rest_comes_with_the_next_run() {
         });
     }
     let options = CollectOptions {
-        most_new: 100,
+        max_new: 100,
         ..quick()
     };
     let poller = rig.poller();
-    let mut news = Vec::new();
+    let mut counts = Vec::new();
     for _ in 0..4 {
         let run = poller.collect(&options, |_| {}).await.unwrap();
-        news.push(run.items_new);
+        counts.push(run.items_new);
         assert!(run.items_new <= 100);
-        if news.len() == 1 {
+        if counts.len() == 1 {
             let of = |name: &str| run.sources.iter().find(|line| line.name == name).unwrap();
             assert_eq!((of("small").items_new, of("large").items_new), (20, 80));
         }
     }
-    assert_eq!(news.iter().sum::<usize>(), 320, "{news:?}");
+    assert_eq!(counts.iter().sum::<usize>(), 320, "{counts:?}");
     assert_eq!(rig.urls().await, 320);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_runs_never_run_at_once() {
+async fn two_runs_never_run_concurrently() {
     let fake = FakeApi::hackernews().await.unwrap();
     let rig = Rig::start(&[&fake]).await;
     rig.add("hn", "hackernews", &fake, json!({})).await;
@@ -409,12 +409,12 @@ fn leasing(store: &Store, port: u16, lease: Duration) -> Arc<Poller> {
         lease,
         ..PollOptions::default()
     };
-    let mut outside = FetchContext::new(client.unwrap(), store.clone());
-    outside.lease = lease;
-    Arc::new(Poller::new(outside, options))
+    let mut context = FetchContext::new(client.unwrap(), store.clone());
+    context.lease = lease;
+    Arc::new(Poller::new(context, options))
 }
 
-async fn wake_and_poll(store: &Store, poller: &Arc<Poller>) -> usize {
+async fn resume_and_poll(store: &Store, poller: &Arc<Poller>) -> usize {
     let now = store.now().await.unwrap();
     for feed in store.feeds_after(i64::MIN, 10).await.unwrap() {
         store.resume_feed(feed.feed_id, now).await.unwrap();
@@ -430,7 +430,7 @@ async fn pulling_process() {
         let store = open(&address).await;
         let poller = leasing(&store, port, Duration::from_millis(700));
         loop {
-            wake_and_poll(&store, &poller).await;
+            resume_and_poll(&store, &poller).await;
         }
     }
 }
@@ -439,7 +439,7 @@ async fn pulling_process() {
 async fn killed_pullers_lose_nothing() {
     let fake = FakeApi::hackernews().await.unwrap();
     let rig = Rig::start(&[&fake]).await;
-    // Walks of several pulls, so that there is always something under way.
+    // Several pulls per walk, so that one is always in flight.
     rig.add("hn", "hackernews", &fake, json!({ "max_pages": 1 }))
         .await;
     for life in 0..8_u64 {
@@ -452,7 +452,7 @@ async fn killed_pullers_lose_nothing() {
             .spawn()
             .unwrap();
         tokio::time::sleep(Duration::from_millis(130 + 70 * life)).await;
-        // SIGKILL: it has no chance to clean up.
+        // SIGKILL: it cannot clean up.
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -461,7 +461,7 @@ async fn killed_pullers_lose_nothing() {
         fake.stories().into_iter().map(|story| story.url).collect();
     let all_found = async {
         loop {
-            wake_and_poll(&rig.store, &poller).await;
+            resume_and_poll(&rig.store, &poller).await;
             let filter = Filter::default();
             let page = rig.store.list(&filter, Order::Id, None, 20_000).await;
             if page.unwrap().rows.len() == published.len() {
@@ -476,7 +476,7 @@ async fn killed_pullers_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_is_asked_without_consequences() {
+async fn a_service_is_checked_without_side_effects() {
     let fake = FakeApi::newsapi().await.unwrap();
     fake.require_key(KEY);
     let rig = Rig::start(&[&fake]).await;
@@ -491,8 +491,8 @@ async fn a_service_is_asked_without_consequences() {
         secrets: |_| Some("another-key".to_owned()),
         ..PollOptions::default()
     };
-    let stranger = Poller::new(rig.outside(&rig.store), options);
-    let refused = stranger.check_source("api").await.unwrap();
+    let other = Poller::new(rig.context(&rig.store), options);
+    let refused = other.check_source("api").await.unwrap();
     let error = refused.error.unwrap();
     assert!(
         refused.items.is_empty() && !error.contains("another-key"),

@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use tidings_engine::{PollOptions, SourceSettings};
 use tidings_sim::{Act, RawServer, SitemapKind, postgres_database};
 use tidings_store::{Filter, Origin, StoreOptions};
-use world::{Days, HOUR, MINUTE, Table, World};
+use world::{Days, HOUR, MINUTE, TestStore, World};
 
 fn path(kind: SitemapKind) -> Option<&'static str> {
     match kind {
@@ -25,7 +25,7 @@ fn path(kind: SitemapKind) -> Option<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_sitemaps_list_arrives_when_it_is_young() {
+async fn recent_sitemap_entries_are_submitted() {
     let world = World::start(Days {
         sites: 60,
         ..Days::default()
@@ -46,10 +46,10 @@ async fn what_sitemaps_list_arrives_when_it_is_young() {
     }
     assert_eq!(kinds.len(), 4, "{kinds:?}");
     let poller = world.poller();
-    // Indexes first, then what they name, each at its host's pace.
+    // Indexes first, then their sitemaps, each at its host's delay.
     for _ in 0..40 {
         poller.poll_due(|_| {}).await.unwrap();
-        world.pass_for_the_store(MINUTE);
+        world.advance_store(MINUTE);
     }
     let found = world.found_keys().await;
     for site in world.sim.world().sites() {
@@ -71,20 +71,20 @@ async fn what_sitemaps_list_arrives_when_it_is_young() {
         }
     }
 
-    // Nothing changes, so only the indexes are asked again.
+    // Nothing changes, so only the indexes are polled again.
     let before = world.sim.log().total();
-    world.pass_for_the_store(8 * HOUR);
+    world.advance_store(8 * HOUR);
     poller
-        .poll_due(|ended| assert_eq!(ended.items_new, 0))
+        .poll_due(|poll| assert_eq!(poll.items_new, 0))
         .await
         .unwrap();
-    let asked = world.sim.log().total() - before;
-    assert!(asked < 120, "{asked} requests for nothing");
+    let requests = world.sim.log().total() - before;
+    assert!(requests < 120, "{requests} requests for nothing");
 }
 
-/// Most indexes never change and give no dates; what they name does change.
+/// Most indexes never change and have no dates; their sitemaps do change.
 #[tokio::test]
-async fn sitemaps_of_an_undated_index_are_asked_on_their_own() {
+async fn sitemaps_of_an_undated_index_are_polled_on_their_own() {
     let stories = Arc::new(AtomicUsize::new(1));
     let published = Arc::clone(&stories);
     let server = RawServer::start("127.0.0.1:0".parse().unwrap(), move |head| {
@@ -106,22 +106,22 @@ async fn sitemaps_of_an_undated_index_are_asked_on_their_own() {
     .await
     .unwrap();
     let url = format!("http://{}/index.xml", server.address());
-    let table = Table::start(StoreOptions::default()).await;
+    let test_store = TestStore::start(StoreOptions::default()).await;
     let settings = SourceSettings {
         sitemap_url: Some(url.parse().unwrap()),
         feed_ignores_robots: true,
         ..SourceSettings::default()
     };
-    world::add(&table.store, "blog", "sitemap", &url, settings).await;
-    let poller = table.poller(server.address().port(), PollOptions::default());
+    world::add(&test_store.store, "blog", "sitemap", &url, settings).await;
+    let poller = test_store.poller(server.address().port(), PollOptions::default());
     let mut counts = Vec::new();
     for published in [1, 3] {
         stories.store(published, Ordering::SeqCst);
         for _ in 0..8 {
             poller.poll_due(|_| {}).await.unwrap();
-            table.pass(HOUR);
+            test_store.advance(HOUR);
         }
-        counts.push(table.store.count(&Filter::default()).await.unwrap());
+        counts.push(test_store.store.count(&Filter::default()).await.unwrap());
     }
     assert_eq!(counts, [1, 3]);
 }
@@ -147,27 +147,24 @@ async fn the_largest_sitemap_arrives_whole_on_both_stores() {
     .await
     .unwrap();
     let url = format!("http://{}/sitemap.xml", server.address());
-    let tables = [
-        ("SQLite", Table::start(StoreOptions::default()).await),
+    let test_stores = [
+        ("SQLite", TestStore::start(StoreOptions::default()).await),
         (
             "PostgreSQL",
-            Table::at(&postgres_database().unwrap(), StoreOptions::default()).await,
+            TestStore::at(&postgres_database().unwrap(), StoreOptions::default()).await,
         ),
     ];
-    for (name, table) in tables {
+    for (name, test_store) in test_stores {
         let settings = SourceSettings {
             sitemap_url: Some(url.parse().unwrap()),
             feed_ignores_robots: true,
             ..SourceSettings::default()
         };
-        world::add(&table.store, "large", "sitemap", &url, settings).await;
-        let poller = table.poller(server.address().port(), PollOptions::default());
+        world::add(&test_store.store, "large", "sitemap", &url, settings).await;
+        let poller = test_store.poller(server.address().port(), PollOptions::default());
         let start = std::time::Instant::now();
         let mut new = 0;
-        poller
-            .poll_due(|ended| new += ended.items_new)
-            .await
-            .unwrap();
+        poller.poll_due(|poll| new += poll.items_new).await.unwrap();
         println!(
             "{name}: 50,000 URLs in {:.1} s",
             start.elapsed().as_secs_f64()
@@ -177,6 +174,10 @@ async fn the_largest_sitemap_arrives_whole_on_both_stores() {
             origin: Some(Origin::Sitemap),
             ..Filter::default()
         };
-        assert_eq!(table.store.count(&sitemap).await.unwrap(), 50_000, "{name}");
+        assert_eq!(
+            test_store.store.count(&sitemap).await.unwrap(),
+            50_000,
+            "{name}"
+        );
     }
 }

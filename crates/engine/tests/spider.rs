@@ -1,5 +1,5 @@
 //! The spider on sites without feeds, over simulated days: what is published is
-//! found by a few visits, nothing outside is touched, and traps are left by name.
+//! found by a few visits, nothing else is fetched, and traps are reported by name.
 
 #![allow(clippy::unwrap_used)]
 
@@ -44,7 +44,7 @@ async fn add(world: &World, site: &Site, settings: SourceSettings) -> Source {
 async fn live(world: &World, poller: &Arc<Poller>, time: Duration, step: Duration) {
     for _ in 0..time.as_secs() / step.as_secs() {
         poller.poll_due(|_| {}).await.unwrap();
-        world.pass(step);
+        world.advance(step);
     }
 }
 
@@ -64,8 +64,8 @@ async fn rows(world: &World) -> Vec<UrlRow> {
     }
 }
 
-/// The pages that a site was asked for; its robots.txt is none.
-fn asked<'a>(records: &'a [RequestRecord], site: &Site) -> Vec<&'a str> {
+/// The paths requested from a site, without its robots.txt.
+fn requested<'a>(records: &'a [RequestRecord], site: &Site) -> Vec<&'a str> {
     let of_site = records
         .iter()
         .filter(|record| record.host == site.host && record.path != "/robots.txt");
@@ -81,7 +81,8 @@ fn share(found: usize, of: usize) -> f64 {
     found as f64 / of.max(1) as f64
 }
 
-/// What was found of the articles of a site that came out in a stretch of time.
+/// How many of the articles of a site published in a period were found, of how
+/// many.
 fn found_of(
     world: &World,
     site: &Site,
@@ -125,10 +126,10 @@ async fn a_few_visits_find_everything_at_steady_state() {
 
     let found = world.found_keys().await;
     let records = world.sim.log().snapshot().split_off(before);
-    // What came out in the last week may still be waiting in a quiet section.
+    // Articles of the last week may still be unseen in a quiet section.
     let week_ago = world.sim.clock().now() - SignedDuration::from_hours(24 * 7);
     let mut by_rate: BTreeMap<u64, [usize; 4]> = BTreeMap::new();
-    let mut strangers = Vec::new();
+    let mut other_pages = Vec::new();
     let mut articles = BTreeSet::new();
     for site in world.sim.world().sites() {
         let entries: Vec<Entry> = world.sim.ledger().entries_of(&site).collect();
@@ -137,8 +138,8 @@ async fn a_few_visits_find_everything_at_steady_state() {
             .iter()
             .filter(|key| found.contains(*key) && !known.contains(*key));
         let new = new.count();
-        let visits = asked(&records, &site);
-        strangers.extend(
+        let visits = requested(&records, &site);
+        other_pages.extend(
             visits
                 .iter()
                 .filter(|path| !is_list(path))
@@ -155,7 +156,7 @@ async fn a_few_visits_find_everything_at_steady_state() {
         }
         articles.extend(keys);
     }
-    println!("articles a day · visits · articles found · of those due · fetches an article");
+    println!("articles per day · visits · articles found · of those due · fetches per article");
     for (rate, [visits, new, of_young, young]) in &by_rate {
         let fetches = 1.0 + share(*visits, *new);
         println!("{rate:>4} · {visits:>5} · {new:>5} · {of_young:>5}/{young:<5} · {fetches:.2}");
@@ -165,12 +166,12 @@ async fn a_few_visits_find_everything_at_steady_state() {
     });
     let (found_share, fetches) = (share(of_young, young), 1.0 + share(visits, new));
     println!(
-        "all: {visits} visits, {new} articles, {:.2} % found, {fetches:.3} fetches an article",
+        "all: {visits} visits, {new} articles, {:.2} % found, {fetches:.3} fetches per article",
         100.0 * found_share
     );
     assert!(found_share >= 0.98, "{of_young} of {young}");
     assert!(fetches <= 1.3, "{visits} visits for {new} articles");
-    assert_eq!(strangers, [""; 0], "pages that list nothing");
+    assert_eq!(other_pages, [""; 0], "pages that list nothing");
     // Everything that will be fetched is an article, and belongs to its source.
     assert_eq!(found.difference(&articles).count(), 0, "no articles");
     for row in rows(&world).await {
@@ -213,7 +214,7 @@ async fn traps_end_within_the_budget_and_are_named() {
     live(&world, &poller, days * DAY, 15 * MINUTE).await;
     let records = world.sim.log().snapshot();
     let found = world.found_keys().await;
-    let settled = world.start + SignedDuration::from_hours(24 * 3);
+    let steady_from = world.start + SignedDuration::from_hours(24 * 3);
     for site in world.sim.world().sites() {
         let trap = site.trap.unwrap();
         let name = match trap {
@@ -228,10 +229,10 @@ async fn traps_end_within_the_budget_and_are_named() {
             let has_class = feed.error_class.as_deref() == Some("trap");
             has_class && feed.last_error.as_ref().unwrap().contains(name)
         });
-        let (named, visits) = (named.count(), asked(&records, &site));
+        let (named, visits) = (named.count(), requested(&records, &site));
         let inside = visits.iter().filter(|path| !is_list(path)).count();
         let week_ago = world.sim.clock().now() - SignedDuration::from_hours(24 * 7);
-        let (of_young, young) = found_of(&world, &site, &found, settled, week_ago);
+        let (of_young, young) = found_of(&world, &site, &found, steady_from, week_ago);
         println!(
             "{name}: {} visits in {days} days, {inside} of them inside, {} listings, named on {named}; {of_young} of {young} articles",
             visits.len(),
@@ -270,7 +271,7 @@ async fn traps_end_within_the_budget_and_are_named() {
 }
 
 #[tokio::test]
-async fn a_day_has_so_many_visits_and_no_more() {
+async fn visits_per_day_are_limited() {
     let world = World::start(Days {
         sites: 2,
         without_feeds: true,
@@ -290,22 +291,22 @@ async fn a_day_has_so_many_visits_and_no_more() {
         let before = world.sim.log().snapshot().len();
         live(&world, &poller, hours * HOUR, 15 * MINUTE).await;
         let records = world.sim.log().snapshot().split_off(before);
-        visits.push(asked(&records, &site).len());
+        visits.push(requested(&records, &site).len());
         let feeds = feeds_of(&world, &site).await;
-        let told = feeds
+        let remarks = feeds
             .iter()
             .filter(|feed| feed.error_class.as_deref() == Some("budget"));
-        assert!(told.count() > 0, "{feeds:?}");
+        assert!(remarks.count() > 0, "{feeds:?}");
     }
-    // What robots.txt forbids was not asked for, and is counted all the same.
+    // A page that robots.txt disallows was not requested, but is counted.
     assert!(
         visits.iter().all(|visits| (4..=5).contains(visits)),
         "{visits:?}"
     );
 }
 
-/// The kinds of feeds that a source has after some polls, and the kinds of
-/// pages that its site was asked for.
+/// The kinds of feeds that a source has after some polls, and the kinds of pages
+/// that were requested.
 async fn followed(
     world: &World,
     site: &Site,
@@ -325,7 +326,7 @@ async fn followed(
     };
     (
         kinds.collect(),
-        asked(&records, site).into_iter().map(kind_of).collect(),
+        requested(&records, site).into_iter().map(kind_of).collect(),
     )
 }
 
@@ -347,16 +348,16 @@ async fn the_mode_says_how_articles_are_found() {
             ..SourceSettings::default()
         };
         add(&world, &site, settings).await;
-        let (kinds, asked) = followed(&world, &site, 40).await;
-        let asked: BTreeSet<String> = asked.into_iter().map(str::to_owned).collect();
-        assert_eq!((&kinds, &asked), (&expected, &expected), "{mode:?}");
+        let (kinds, requested) = followed(&world, &site, 40).await;
+        let requested: BTreeSet<String> = requested.into_iter().map(str::to_owned).collect();
+        assert_eq!((&kinds, &requested), (&expected, &expected), "{mode:?}");
     }
     let keys = world.found_keys().await.len();
     assert_eq!(keys, rows(&world).await.len(), "one row for each article");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_mode_counts_from_the_next_poll_on() {
+async fn another_mode_applies_from_the_next_poll_on() {
     let world = World::start(Days::default()).await;
     let site = world.sim.world().site(0);
     let settings = |mode: IngestionMode| SourceSettings {
@@ -377,10 +378,10 @@ async fn another_mode_counts_from_the_next_poll_on() {
             settings: settings(mode),
         };
         change_source(&world.store, &source, &draft).await.unwrap();
-        world.wake_all_feeds().await;
-        let (kinds, asked) = followed(&world, &site, 60).await;
+        world.resume_all_feeds().await;
+        let (kinds, requested) = followed(&world, &site, 60).await;
         assert_eq!(kinds, BTreeSet::from([expected.to_owned()]), "{mode:?}");
-        assert_eq!(asked, BTreeSet::from([expected]), "{mode:?}");
+        assert_eq!(requested, BTreeSet::from([expected]), "{mode:?}");
     }
 }
 
@@ -398,10 +399,10 @@ async fn a_site_without_a_feed_is_read_by_its_pages() {
     let mut polls: Vec<PollReport> = Vec::new();
     for _ in 0..120 {
         poller
-            .poll_due(|ended| polls.push(ended.clone()))
+            .poll_due(|poll| polls.push(poll.clone()))
             .await
             .unwrap();
-        world.pass(MINUTE);
+        world.advance(MINUTE);
     }
     let kinds: BTreeSet<String> = feeds_of(&world, &site)
         .await
@@ -412,7 +413,7 @@ async fn a_site_without_a_feed_is_read_by_its_pages() {
     assert!(world.found_keys().await.len() > 50);
 }
 
-/// The whole way, on both stores: from home pages to documents.
+/// End to end, on both stores: from home pages to documents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_pages_list_becomes_documents_by_one_request_each() {
     let folder = tempfile::tempdir().unwrap();
@@ -440,14 +441,14 @@ async fn what_pages_list_becomes_documents_by_one_request_each() {
             };
             add_source(&store, &draft).await.unwrap();
         }
-        let outside = || crawl::outside(&store, &[sim.address().port()]);
-        let poller = Arc::new(Poller::new(outside(), PollOptions::default()));
+        let context = || crawl::context(&store, &[sim.address().port()]);
+        let poller = Arc::new(Poller::new(context(), PollOptions::default()));
         poller.poll_due(|_| {}).await.unwrap();
         let options = FetchOptions {
             ends_when_idle: true,
             ..FetchOptions::default()
         };
-        let worker = Arc::new(Worker::new(outside(), options));
+        let worker = Arc::new(Worker::new(context(), options));
         worker.run(std::future::pending()).await.unwrap();
 
         let entries: Vec<Entry> = sim.ledger().entries().collect();
@@ -466,7 +467,7 @@ async fn what_pages_list_becomes_documents_by_one_request_each() {
         assert_eq!(
             fetched.len(),
             documents,
-            "every page is a document, and asked for once"
+            "every page is a document, and fetched once"
         );
         println!(
             "{documents} documents of {} articles, {} requests",

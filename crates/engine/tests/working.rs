@@ -1,4 +1,4 @@
-//! From simulated feeds to stored documents, judged by the ledger and the request
+//! From simulated feeds to stored documents, checked by the ledger and the request
 //! log: sixty sites and three thousand articles; with `TIDINGS_TEST_FULL` two
 //! hundred and twenty thousand.
 
@@ -9,7 +9,7 @@ mod world;
 
 use std::sync::Arc;
 
-use crawl::{Crawl, GAP, judge};
+use crawl::{Crawl, GAP, check_ledger};
 use tidings_engine::{FetchOptions, PollOptions, Poller, Worker};
 use tidings_sim::WorldConfig;
 
@@ -29,21 +29,21 @@ async fn every_article_becomes_one_document() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
     let crawl = Crawl::start(&address, config).await;
-    let outside = || crawl::outside(&crawl.store, &[crawl.port()]);
+    let context = || crawl::context(&crawl.store, &[crawl.port()]);
     let polls = PollOptions {
-        at_once: 50,
+        concurrency: 50,
         ..PollOptions::default()
     };
-    let poller = Arc::new(Poller::new(outside(), polls));
+    let poller = Arc::new(Poller::new(context(), polls));
     poller.poll_due(|_| {}).await.unwrap();
     let options = FetchOptions {
         ends_when_idle: true,
         ..FetchOptions::default()
     };
-    let worker = Arc::new(Worker::new(outside(), options));
+    let worker = Arc::new(Worker::new(context(), options));
     worker.run(std::future::pending()).await.unwrap();
     let expected = u64::from(sites * articles_per_site);
     let documents = worker.tally().documents;
     assert!(documents > expected * 3 / 4, "{:?}", worker.tally());
-    judge(&crawl).await;
+    check_ledger(&crawl).await;
 }

@@ -205,10 +205,10 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
 fn poll_options(config: &Config) -> PollOptions {
     PollOptions {
         // Whoever adds a source, here or elsewhere, watches for its first news.
-        every: Duration::from_secs(2),
-        at_once: config.polls_at_once,
+        check_interval: Duration::from_secs(2),
+        concurrency: config.polls_at_once,
         lease: config.lease * 5,
-        collect_every: config.collect_every,
+        collect_interval: config.collect_every,
         ..PollOptions::default()
     }
 }
@@ -217,12 +217,12 @@ fn work_options(config: &Config) -> FetchOptions {
     let options = FetchOptions::default();
     let pages = || PageArchive::in_folder(config.data_dir().join("pages"));
     FetchOptions {
-        at_once: config.fetch.at_once,
-        cores: config.fetch.cores.unwrap_or(options.cores),
+        concurrency: config.fetch.at_once,
+        threads: config.fetch.cores.unwrap_or(options.threads),
         lease: config.lease,
-        pages: config.fetch.keep_html.then(pages),
-        outbox_bound: config.outbox_bound,
-        recorder: Some(config.data_dir().join("readings")),
+        page_archive: config.fetch.keep_html.then(pages),
+        outbox_max_pending: config.outbox_bound,
+        crash_journal: Some(config.data_dir().join("readings")),
         ..options
     }
 }

@@ -122,7 +122,7 @@ impl<'a> Watch<'a> {
 
     fn answered(&self) -> u64 {
         let worker = self.worker.as_ref();
-        worker.map_or(0, |worker| worker.tally().answered())
+        worker.map_or(0, |worker| worker.tally().responses())
     }
 
     async fn standing(&self, before: u64, passed: Duration) -> anyhow::Result<Standing> {

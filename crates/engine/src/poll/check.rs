@@ -1,5 +1,5 @@
-//! One source, asked without consequences: does its service accept us, and what
-//! would a poll bring? Writes nothing.
+//! A check of one source without side effects: does its service accept the key,
+//! and what would a poll bring? Writes nothing.
 
 use std::time::Duration;
 
@@ -7,19 +7,18 @@ use serde::Serialize;
 use tidings_adapters::PullContext;
 use tidings_store::Source;
 
-use super::one::time;
+use super::feed_poll::timestamp;
 use super::{CollectError, Poller, SeenItem};
-use crate::settings::SourceSettings;
+use crate::sources::SourceSettings;
 
-/// Of one request.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of a source after it was asked.
+/// The result of a check.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SourceCheck {
     pub name: String,
     pub kind: String,
-    /// What its service says of itself; nothing where there is none.
+    /// The status of its service, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
     pub items_seen: usize,
@@ -30,16 +29,16 @@ pub struct SourceCheck {
 }
 
 impl Poller {
-    /// Asks the source of a name what it has now, and keeps nothing.
+    /// Checks a source by name, and writes nothing.
     pub async fn check_source(&self, name: &str) -> Result<SourceCheck, CollectError> {
-        let source = self.outside.store.source_named(name).await?;
+        let source = self.context.store.source_named(name).await?;
         let source = source.ok_or_else(|| CollectError::NoSuchSource(name.to_owned()))?;
         let mut checked = SourceCheck {
             name: source.name.clone(),
             kind: source.kind.clone(),
             ..SourceCheck::default()
         };
-        match self.service_of(&source).await? {
+        match self.service_status(&source).await? {
             Ok(service) => checked.service = service,
             Err(why) => {
                 checked.error = Some(why);
@@ -57,8 +56,8 @@ impl Poller {
         Ok(checked)
     }
 
-    /// What the service of a source says of itself.
-    async fn service_of(
+    /// The status of the service of a source.
+    async fn service_status(
         &self,
         source: &Source,
     ) -> tidings_store::Result<Result<Option<String>, String>> {
@@ -70,12 +69,12 @@ impl Poller {
             return Ok(Ok(None));
         };
         let context = PullContext {
-            asker: &self.outside,
+            asker: &self.context,
             secrets: &self.options.secrets,
-            now: time(self.outside.store.now().await?),
+            now: timestamp(self.context.store.now().await?),
             max_items: 1,
             wants_text: false,
-            time_limit: TIME_LIMIT,
+            time_limit: REQUEST_TIMEOUT,
             retry_waits: &[],
         };
         let health = adapter.health(&settings.config, &context).await;

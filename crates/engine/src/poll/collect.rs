@@ -1,7 +1,7 @@
-//! Collection runs: one pass over all or some sources, whether they are due or
-//! not. First everybody is asked, then the room for new items is shared, then
-//! each source gives its share; what is left comes with the next run. A source
-//! that fails or hangs costs nobody else anything. Never two runs at once.
+//! Collection runs: one pass over all or some sources, due or not. First every
+//! source is listed, then the limit of new items is shared among them, then each
+//! share is submitted; the rest comes with the next run. A source that fails or
+//! hangs affects no other. Only one run at a time, over all machines.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,26 @@ use tidings_adapters::{AdapterErrorKind, Pull, adapter};
 use tidings_store::{FeedClaim, Moment, SharedValue, Source, Store, StoreError, Submission};
 use tokio::task::JoinSet;
 
-use super::adapter::{Bounds, listed, trouble};
-use super::one::{Polling, Read};
-use super::{PollOutcome, Poller, SeenItem};
-use crate::settings::SourceSettings;
+use super::adapter::{PullLimits, pull_error};
+use super::adapter_items::listed;
+use super::feed_poll::{FeedPoll, FeedRead};
+use super::{PollOutcome, Poller};
+use crate::sources::SourceSettings;
 
-/// How a run works.
+/// Options of a run.
 #[derive(Debug, Clone)]
 pub struct CollectOptions {
-    /// Only these, by name; all that are enabled without any.
+    /// Only these, by name; all enabled sources if empty.
     pub sources: Vec<String>,
-    /// Says what would be new, and keeps nothing.
+    /// Reports what would be new, and writes nothing.
     pub dry_run: bool,
-    pub at_once: usize,
-    pub most_new: usize,
-    /// Of one request, and of one source with all its requests.
-    pub request_limit: Duration,
-    pub source_limit: Duration,
-    pub retry_waits: Vec<Duration>,
+    /// Sources listed concurrently.
+    pub concurrency: usize,
+    pub max_new: usize,
+    pub request_timeout: Duration,
+    /// Of one source with all its requests.
+    pub source_timeout: Duration,
+    pub retry_delays: Vec<Duration>,
 }
 
 impl Default for CollectOptions {
@@ -36,11 +38,11 @@ impl Default for CollectOptions {
         Self {
             sources: Vec::new(),
             dry_run: false,
-            at_once: 5,
-            most_new: 2000,
-            request_limit: Duration::from_secs(10),
-            source_limit: Duration::from_secs(120),
-            retry_waits: [1, 2, 4].map(Duration::from_secs).to_vec(),
+            concurrency: 5,
+            max_new: 2000,
+            request_timeout: Duration::from_secs(10),
+            source_timeout: Duration::from_secs(120),
+            retry_delays: [1, 2, 4].map(Duration::from_secs).to_vec(),
         }
     }
 }
@@ -48,7 +50,7 @@ impl Default for CollectOptions {
 /// Why there was no run.
 #[derive(Debug, Error)]
 pub enum CollectError {
-    #[error("a run is under way; it ends by itself, or is given up at {0}")]
+    #[error("a collection run is in progress; wait for its end, or until its lease expires at {0}")]
     Running(Moment),
     #[error("there is no source named {0:?}; `tidings source ls` lists them")]
     NoSuchSource(String),
@@ -56,7 +58,7 @@ pub enum CollectError {
     Store(#[from] StoreError),
 }
 
-/// What came of a run; also what is kept of it.
+/// The result of a run, as it is also stored.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Collected {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,15 +67,15 @@ pub struct Collected {
     pub attempted: usize,
     pub succeeded: usize,
     pub items_seen: usize,
-    /// Taken, or with a dry run: what would be.
+    /// Submitted; in a dry run: what would be.
     pub items_new: usize,
-    /// New as well, and left for the next run.
+    /// New as well, but left for the next run.
     pub items_left: usize,
     pub elapsed_ms: u64,
     pub sources: Vec<CollectedSource>,
 }
 
-/// What came of one source.
+/// The result of one source.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CollectedSource {
     pub name: String,
@@ -86,45 +88,45 @@ pub struct CollectedSource {
     pub error: Option<String>,
 }
 
-/// What a source has to give.
-struct Offer {
+/// A source after it was listed.
+struct ListedSource {
     source: Source,
     elapsed: Duration,
-    found: Result<Found, String>,
+    offer: Result<Offer, String>,
 }
 
-struct Found {
+/// The items that a source offers.
+pub(super) struct Offer {
     seen: usize,
-    /// Nobody knows these yet.
-    new: Vec<Submission>,
-    /// Of a service: the lease on it, and its cursor.
-    pulled: Option<(FeedClaim, Pull)>,
+    pub(super) new: Vec<Submission>,
+    /// Of a service: its claim, and the pull with the new cursor.
+    pub(super) pulled: Option<(FeedClaim, Pull)>,
 }
 
-/// The mark that says until when a run is under way.
-const MARK: &str = "collect";
-/// A run that does not renew its mark for so long has died.
+/// The shared value that holds the lease of a run.
+const LEASE_KEY: &str = "collect";
+/// A run that does not extend its lease within this time has died.
 const RUN_LEASE: Duration = Duration::from_secs(120);
 
 impl Poller {
-    /// One pass. `asked` hears of each source as soon as it has answered.
+    /// One run. `on_source` is called for each source when it is listed.
     pub async fn collect(
         self: &std::sync::Arc<Self>,
         options: &CollectOptions,
-        mut asked: impl FnMut(&CollectedSource),
+        mut on_source: impl FnMut(&CollectedSource),
     ) -> Result<Collected, CollectError> {
-        let store = &self.outside.store;
-        let sources = wanted(store, &options.sources).await?;
+        let store = &self.context.store;
+        let sources = selected(store, &options.sources).await?;
         if options.dry_run {
-            return self.pass(sources, options, &mut asked).await;
+            return self.pass(sources, options, &mut on_source).await;
         }
-        let mut mark = begin(store).await?;
+        let mut lease = begin(store).await?;
         let run_id = store.start_run().await?;
-        let mut pass = std::pin::pin!(self.pass(sources, options, &mut asked));
+        let mut pass = std::pin::pin!(self.pass(sources, options, &mut on_source));
         let passed = loop {
             tokio::select! {
                 passed = &mut pass => break passed,
-                () = tokio::time::sleep(RUN_LEASE / 4) => mark = renew(store, mark, RUN_LEASE).await?,
+                () = tokio::time::sleep(RUN_LEASE / 4) => lease = extend(store, lease, RUN_LEASE).await?,
             }
         };
         let passed = passed.map(|collected| Collected {
@@ -136,7 +138,7 @@ impl Poller {
             Err(error) => serde_json::json!({ "error": error.to_string() }).to_string(),
         };
         store.finish_run(run_id, &metrics).await?;
-        renew(store, mark, Duration::ZERO).await?;
+        extend(store, lease, Duration::ZERO).await?;
         passed
     }
 
@@ -144,40 +146,40 @@ impl Poller {
         self: &std::sync::Arc<Self>,
         sources: Vec<Source>,
         options: &CollectOptions,
-        asked: &mut impl FnMut(&CollectedSource),
+        on_source: &mut impl FnMut(&CollectedSource),
     ) -> Result<Collected, CollectError> {
         let start = Instant::now();
-        let mut offers = Vec::new();
-        let mut asking: JoinSet<Offer> = JoinSet::new();
+        let mut listed = Vec::new();
+        let mut listing: JoinSet<ListedSource> = JoinSet::new();
         let mut waiting = sources.into_iter();
         loop {
-            while asking.len() < options.at_once.max(1)
+            while listing.len() < options.concurrency.max(1)
                 && let Some(source) = waiting.next()
             {
                 let (poller, options) = (std::sync::Arc::clone(self), options.clone());
-                asking.spawn(async move { poller.offer(source, &options).await });
+                listing.spawn(async move { poller.list_within(source, &options).await });
             }
-            match asking.join_next().await {
-                Some(Ok(offer)) => {
-                    asked(&told(&offer, 0));
-                    offers.push(offer);
+            match listing.join_next().await {
+                Some(Ok(source)) => {
+                    on_source(&source.report(0));
+                    listed.push(source);
                 }
-                Some(Err(error)) => tracing::error!(%error, "a source broke a part of the run"),
+                Some(Err(error)) => tracing::error!(%error, "collection task panicked"),
                 None => break,
             }
         }
-        // The order in which they answered must not decide anything.
-        offers.sort_by(|a, b| a.source.name.cmp(&b.source.name));
-        let demands: Vec<usize> = offers.iter().map(Offer::demand).collect();
-        let shares = shares(&demands, options.most_new);
+        // The order of the responses must not matter.
+        listed.sort_by(|a, b| a.source.name.cmp(&b.source.name));
+        let demands: Vec<usize> = listed.iter().map(ListedSource::demand).collect();
+        let shares = shares(&demands, options.max_new);
         let mut collected = Collected {
             dry_run: options.dry_run,
             ..Collected::default()
         };
-        for (offer, share) in offers.into_iter().zip(shares) {
-            let mut line = told(&offer, share);
+        for (source, share) in listed.into_iter().zip(shares) {
+            let mut line = source.report(share);
             if !options.dry_run
-                && let Err(error) = self.take_share(offer, share).await
+                && let Err(error) = self.submit_share(source, share).await
             {
                 line.error = Some(error.to_string());
                 line.items_left += line.items_new;
@@ -189,77 +191,80 @@ impl Poller {
         Ok(collected)
     }
 
-    /// Asks one source, for as long as it may take.
-    async fn offer(&self, source: Source, options: &CollectOptions) -> Offer {
+    /// Lists one source within its timeout.
+    async fn list_within(&self, source: Source, options: &CollectOptions) -> ListedSource {
         let start = Instant::now();
-        let limit = options.source_limit;
-        let found = match tokio::time::timeout(limit, self.find(&source, options)).await {
-            Ok(Ok(found)) => found,
+        let limit = options.source_timeout;
+        let offer = match tokio::time::timeout(limit, self.offer(&source, options)).await {
+            Ok(Ok(offer)) => offer,
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no end within {} s", limit.as_secs_f32())),
+            Err(_) => Err(format!("timed out after {} s", limit.as_secs_f32())),
         };
-        Offer {
+        ListedSource {
             source,
             elapsed: start.elapsed(),
-            found,
+            offer,
         }
     }
 
-    async fn find(
+    async fn offer(
         &self,
         source: &Source,
         options: &CollectOptions,
-    ) -> tidings_store::Result<Result<Found, String>> {
+    ) -> tidings_store::Result<Result<Offer, String>> {
         let settings = match SourceSettings::of(source) {
             Ok(settings) => settings,
             Err(error) => return Ok(Err(error.to_string())),
         };
         if settings.adapter().is_some() {
-            return self.find_pulled(source, settings, options).await;
+            return self.pull_offer(source, settings, options).await;
         }
-        let listed = match self.listed_now(source, Some(options.request_limit)).await? {
-            Ok(offered) => offered,
+        let timeout = Some(options.request_timeout);
+        let listed = match self.list_source(source, timeout).await? {
+            Ok(listed) => listed,
             Err(why) => return Ok(Err(why)),
         };
         let listed: Vec<Submission> = listed.into_iter().map(|item| item.submission).collect();
-        Ok(Ok(Found {
+        Ok(Ok(Offer {
             seen: listed.len(),
             new: self.unknown(listed).await?,
             pulled: None,
         }))
     }
 
-    async fn find_pulled(
+    /// Pulls a service. A dry run takes no lease on it.
+    pub(super) async fn pull_offer(
         &self,
         source: &Source,
         settings: SourceSettings,
         options: &CollectOptions,
-    ) -> tidings_store::Result<Result<Found, String>> {
-        let store = &self.outside.store;
+    ) -> tidings_store::Result<Result<Offer, String>> {
+        let store = &self.context.store;
         let feeds = store.feeds_of_source(source.source_id).await?;
         let Some(feed) = feeds.into_iter().find(|feed| feed.kind == settings.kind) else {
-            return Ok(Err("it has not been set up; add it again".to_owned()));
+            return Ok(Err(
+                "the source has no feed; remove it and add it again".to_owned()
+            ));
         };
         let claim = match options.dry_run {
-            // Nobody is kept from anything.
             true => Some(FeedClaim { feed, attempt: 0 }),
             false => store.claim_feed(feed.feed_id, self.options.lease).await?,
         };
         let Some(claim) = claim else {
-            return Ok(Err("it is being asked right now".to_owned()));
+            return Ok(Err("the source is being polled right now".to_owned()));
         };
         let Some(adapter) = adapter(&settings.kind) else {
             return Ok(Err(format!("there is no adapter {:?}", settings.kind)));
         };
         let now = store.now().await?;
-        let polling = Polling::new(&claim, source.clone(), settings, now);
-        let bounds = Bounds {
-            max_items: options.most_new,
-            time_limit: options.request_limit,
-            retry_waits: &options.retry_waits,
+        let poll = FeedPoll::new(&claim, source.clone(), settings, now);
+        let limits = PullLimits {
+            max_items: options.max_new,
+            time_limit: options.request_timeout,
+            retry_waits: &options.retry_delays,
         };
-        let limit = options.source_limit;
-        let pulling = self.pull_once(&polling, adapter, &bounds);
+        let limit = options.source_timeout;
+        let pulling = self.pull(&poll, adapter, &limits);
         let pull = match tokio::time::timeout(limit, pulling).await {
             Ok(Ok(pull)) => pull,
             Ok(Err(error)) => {
@@ -267,7 +272,10 @@ impl Poller {
                 match error.trouble {
                     _ if options.dry_run => {}
                     AdapterErrorKind::Busy { after } => store.defer_feed(&claim, after).await?,
-                    _ => drop(polling.end(self, Read::Failed(trouble(error))).await?),
+                    _ => {
+                        let read = FeedRead::Failed(pull_error(error));
+                        self.complete_poll(poll, read).await?;
+                    }
                 }
                 return Ok(Err(why));
             }
@@ -275,48 +283,22 @@ impl Poller {
                 if !options.dry_run {
                     store.defer_feed(&claim, limit).await?;
                 }
-                return Ok(Err(format!("no end within {} s", limit.as_secs_f32())));
+                return Ok(Err(format!("timed out after {} s", limit.as_secs_f32())));
             }
         };
-        let listed = listed(&pull, source, &polling.settings, &self.outside.proxies);
-        Ok(Ok(Found {
+        let listed = listed(&pull, source, &poll.settings, &self.context.proxies);
+        Ok(Ok(Offer {
             seen: pull.items.len(),
             new: self.unknown(listed.submissions).await?,
             pulled: Some((claim, pull)),
         }))
     }
 
-    /// What a service has now, and which of it is new. Writes nothing.
-    pub(super) async fn dry_pull(
-        &self,
-        source: &Source,
-        settings: SourceSettings,
-    ) -> tidings_store::Result<Result<Vec<SeenItem>, String>> {
-        let options = CollectOptions {
-            dry_run: true,
-            ..CollectOptions::default()
-        };
-        let found = match self.find_pulled(source, settings, &options).await? {
-            Ok(found) => found,
-            Err(why) => return Ok(Err(why)),
-        };
-        let items = found.pulled.map_or_else(Vec::new, |(_, pull)| pull.items);
-        let seen = items.into_iter().map(|item| SeenItem {
-            is_new: found
-                .new
-                .iter()
-                .any(|new| new.target.url.as_str() == item.url),
-            title: Some(item.title),
-            published: item.published,
-            url: item.url,
-        });
-        Ok(Ok(seen.collect()))
-    }
-
+    /// The submissions whose URL is not in the frontier.
     async fn unknown(&self, listed: Vec<Submission>) -> tidings_store::Result<Vec<Submission>> {
         let mut new = Vec::new();
         for submission in listed {
-            let known = self.outside.store.url(submission.target.id()).await?;
+            let known = self.context.store.url(submission.target.id()).await?;
             if known.is_none() {
                 new.push(submission);
             }
@@ -324,40 +306,56 @@ impl Poller {
         Ok(new)
     }
 
-    /// Keeps the share of a source. A service whose share was cut is asked for
-    /// the same again: its cursor stays.
-    async fn take_share(&self, offer: Offer, share: usize) -> Result<(), CollectError> {
-        let store = &self.outside.store;
-        let Ok(found) = offer.found else {
+    /// Submits the share of a source. A service whose share was cut is pulled again
+    /// with the same cursor.
+    async fn submit_share(&self, listed: ListedSource, share: usize) -> Result<(), CollectError> {
+        let store = &self.context.store;
+        let Ok(offer) = listed.offer else {
             return Ok(());
         };
-        let is_whole = share >= found.new.len();
+        let is_whole = share >= offer.new.len();
         store
-            .submit(&found.new[..share.min(found.new.len())])
+            .submit(&offer.new[..share.min(offer.new.len())])
             .await?;
-        let Some((claim, pull)) = found.pulled else {
+        let Some((claim, pull)) = offer.pulled else {
             return Ok(());
         };
         if !is_whole {
             store.defer_feed(&claim, Duration::ZERO).await?;
             return Ok(());
         }
-        let settings = SourceSettings::of(&offer.source);
+        let settings = SourceSettings::of(&listed.source);
         let Ok(settings) = settings else {
             return Ok(());
         };
         let now = store.now().await?;
-        let mut polling = Polling::new(&claim, offer.source, settings, now);
-        let read = polling.pulled(pull);
-        let ended = polling.end(self, read).await?;
-        debug_assert_ne!(ended.outcome, PollOutcome::Failed);
+        let mut poll = FeedPoll::new(&claim, listed.source, settings, now);
+        let read = poll.pulled(pull);
+        let report = self.complete_poll(poll, read).await?;
+        debug_assert_ne!(report.outcome, PollOutcome::Failed);
         Ok(())
     }
 }
 
-impl Offer {
+impl ListedSource {
     fn demand(&self) -> usize {
-        self.found.as_ref().map_or(0, |found| found.new.len())
+        self.offer.as_ref().map_or(0, |offer| offer.new.len())
+    }
+
+    fn report(&self, share: usize) -> CollectedSource {
+        let (seen, error) = match &self.offer {
+            Ok(offer) => (offer.seen, None),
+            Err(why) => (0, Some(why.clone())),
+        };
+        CollectedSource {
+            name: self.source.name.clone(),
+            kind: self.source.kind.clone(),
+            items_seen: seen,
+            items_new: share,
+            items_left: self.demand() - share,
+            elapsed_ms: self.elapsed.as_millis() as u64,
+            error,
+        }
     }
 }
 
@@ -372,24 +370,8 @@ impl Collected {
     }
 }
 
-fn told(offer: &Offer, share: usize) -> CollectedSource {
-    let (seen, error) = match &offer.found {
-        Ok(found) => (found.seen, None),
-        Err(why) => (0, Some(why.clone())),
-    };
-    CollectedSource {
-        name: offer.source.name.clone(),
-        kind: offer.source.kind.clone(),
-        items_seen: seen,
-        items_new: share,
-        items_left: offer.demand() - share,
-        elapsed_ms: offer.elapsed.as_millis() as u64,
-        error,
-    }
-}
-
-/// The sources to ask; a name that is not there is an error.
-async fn wanted(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectError> {
+/// The selected sources; an unknown name is an error.
+async fn selected(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectError> {
     let mut sources = Vec::new();
     for name in names {
         let found = store.source_named(name).await?;
@@ -409,9 +391,9 @@ async fn wanted(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectE
     }
 }
 
-/// Marks that a run is under way, unless one is.
+/// Takes the lease of a run, unless another run holds it.
 async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
-    let (now, seen) = (store.now().await?, store.mark(MARK).await?);
+    let (now, seen) = (store.now().await?, store.mark(LEASE_KEY).await?);
     if let Some(mark) = &seen
         && mark.at > now
     {
@@ -423,7 +405,7 @@ async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
         at: now.plus(RUN_LEASE),
     };
     match store
-        .replace_shared_value(MARK, seen.as_ref(), &mark)
+        .replace_shared_value(LEASE_KEY, seen.as_ref(), &mark)
         .await?
     {
         true => Ok(mark),
@@ -431,27 +413,30 @@ async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
     }
 }
 
-async fn renew(
+/// Extends the lease of a run; zero releases it.
+async fn extend(
     store: &Store,
-    mark: SharedValue,
+    held: SharedValue,
     lease: Duration,
 ) -> Result<SharedValue, StoreError> {
     let next = SharedValue {
-        n: mark.n + 1,
+        n: held.n + 1,
         at: store.now().await?.plus(lease),
-        ..mark.clone()
+        ..held.clone()
     };
-    store.replace_shared_value(MARK, Some(&mark), &next).await?;
+    store
+        .replace_shared_value(LEASE_KEY, Some(&held), &next)
+        .await?;
     Ok(next)
 }
 
-/// Room shared fairly: nobody gets more than asked for, and nobody gets less
-/// than another unless that is all that was asked for.
-fn shares(demands: &[usize], room: usize) -> Vec<usize> {
+/// Max-min fair shares of a limit: no source gets more than it offers, and none
+/// gets less than another unless it offers no more.
+fn shares(demands: &[usize], limit: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..demands.len()).collect();
     order.sort_by_key(|at| demands[*at]);
     let mut shares = vec![0; demands.len()];
-    let mut left = room;
+    let mut left = limit;
     for (done, at) in order.into_iter().enumerate() {
         let even = left / (demands.len() - done);
         shares[at] = demands[at].min(even);
@@ -465,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_shared_fairly() {
+    fn the_limit_is_shared_fairly() {
         let rows: [(&[usize], usize, &[usize]); 6] = [
             (&[10, 20], 100, &[10, 20]),
             (&[5000, 5000], 2000, &[1000, 1000]),
@@ -474,8 +459,8 @@ mod tests {
             (&[7, 7, 7], 10, &[3, 3, 4]),
             (&[], 10, &[]),
         ];
-        for (demands, room, expected) in rows {
-            assert_eq!(shares(demands, room), expected, "{demands:?} of {room}");
+        for (demands, limit, expected) in rows {
+            assert_eq!(shares(demands, limit), expected, "{demands:?} of {limit}");
         }
     }
 }

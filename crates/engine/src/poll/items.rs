@@ -1,5 +1,5 @@
-//! Items of a feed as submissions: identity, priority, what the feed said of
-//! them. Pure.
+//! Items of a feed as submissions: identity, priority, and the hints that travel
+//! with each URL to its document. Pure.
 
 use jiff::tz::TimeZone;
 use serde_json::{Value as Json, json};
@@ -8,12 +8,12 @@ use tidings_feed::{Feed, Item};
 use tidings_store::{Origin, Source, Submission};
 use tidings_url::{FetchUrl, ProxyHosts};
 
-use crate::settings::{SourceSettings, priority, target};
+use crate::sources::{SourceSettings, priority, target};
 
-/// What a feed says of an article is kept for the document, within reason.
-const MOST_TEXT: usize = 64 * 1024;
+/// The longest text of an item that is stored, in characters.
+const MAX_TEXT: usize = 64 * 1024;
 
-/// The items that have an address, each once, and the checksum of the set.
+/// The items that have a URL, each once, and the checksum of the set.
 pub(super) struct Listed {
     pub(super) submissions: Vec<Submission>,
     /// For each submission, the position of its item.
@@ -47,7 +47,7 @@ pub(super) fn listed(
             source_id: source.source_id,
             priority: priority(source.priority, Origin::Feed, 0),
             parent_url: Some(feed_url.as_str().to_owned()),
-            item: Some(said(feed, feed_url, item).to_string()),
+            item: Some(hints(feed, feed_url, item).to_string()),
             ..Submission::new(target, Origin::Feed)
         });
         item_of.push(at);
@@ -59,7 +59,7 @@ pub(super) fn listed(
     }
 }
 
-/// Of a sorted set, so that the order of a feed does not count.
+/// Of a sorted set, so that the order of a feed does not matter.
 pub(super) fn checksum<'a>(keys: impl Iterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for key in keys {
@@ -73,13 +73,13 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What travels with the URL to its document.
-fn said(feed: &Feed, feed_url: &FetchUrl, item: &Item) -> Json {
+/// The hints that travel with the URL to its document.
+fn hints(feed: &Feed, feed_url: &FetchUrl, item: &Item) -> Json {
     let cut = |text: String| -> Option<String> {
-        let kept: String = text.chars().take(MOST_TEXT).collect();
-        (!kept.is_empty()).then_some(kept)
+        let text: String = text.chars().take(MAX_TEXT).collect();
+        (!text.is_empty()).then_some(text)
     };
-    let mut said = json!({
+    let mut hints = json!({
         "title": item.title,
         "summary": item.summary.as_ref().map(tidings_feed::Markup::text).and_then(cut),
         "content": item.content.as_ref().map(|content| content.source().to_owned()).and_then(cut),
@@ -95,13 +95,13 @@ fn said(feed: &Feed, feed_url: &FetchUrl, item: &Item) -> Json {
         "feed_title": feed.title,
         "feed_url": feed_url.as_str(),
     });
-    if let Json::Object(fields) = &mut said {
+    if let Json::Object(fields) = &mut hints {
         fields.retain(|_, value| !value.is_null() && *value != json!([]));
     }
-    said
+    hints
 }
 
-/// A title within the calendar week (ISO 8601, UTC) of `now`.
+/// The hash of a title within the calendar week (ISO 8601, UTC) of `now`.
 pub(super) fn title_hash(title: &str, now: jiff::Timestamp) -> [u8; 16] {
     let week = now.to_zoned(TimeZone::UTC).date().iso_week_date();
     let words: Vec<String> = title

@@ -1,55 +1,33 @@
-//! Polling one source now, because a person asks: once a minute for real,
-//! decided by the store; as often as one likes to see what would be new.
+//! Polls one source now, on request of a user: at most once per minute, enforced by
+//! the store. A preview shows what would be new, at any time, and writes nothing.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tidings_adapters::adapter;
-use tidings_feed::Hints;
-use tidings_feed::sitemap::SitemapKind;
-use tidings_net::{Purpose, Request, Response};
-use tidings_store::{Feed, FeedClaim, Moment, Result, Source, StartedTask, Submission};
-use tidings_url::FetchUrl;
+use tidings_store::{Moment, Result, Source, StartedTask};
 
-use super::items::{self, Listed};
-use super::one::{Polling, Read, time};
-use super::{PollOutcome, PollReport, Poller, sitemap};
-use crate::memory::Memory;
-use crate::outside::FetchResult;
-use crate::registry::LISTING;
-use crate::settings::SourceSettings;
-use crate::way::Politeness;
+use super::list_source::ListedItem;
+use super::{CollectOptions, PollOutcome, PollReport, Poller};
+use crate::sources::SourceSettings;
 
-/// One fire a source in this time, over all machines.
-const EVERY: Duration = Duration::from_secs(60);
-/// Sitemaps that are asked for at once; pollers look at the rest.
-const MOST_SITEMAPS: usize = 4;
+/// Minimum interval of polls on request per source, over all machines.
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Something, or the reason why there is nothing.
-type Told<T> = std::result::Result<T, String>;
-
-/// One item that a source has now.
-pub(super) struct Offered {
-    pub(super) submission: Submission,
-    title: Option<String>,
-    published: Option<Timestamp>,
-}
-
-/// What became of a fire.
+/// The result of a poll on request.
 #[derive(Debug)]
 pub enum PolledSource {
     Polled(PollReport),
-    /// Someone fired it a moment ago.
+    /// It was polled on request less than a minute ago.
     TooSoon {
         last: Moment,
     },
-    /// A poller is at it right now, or its host had no time.
+    /// The feed is being polled right now, or its host is busy.
     Busy,
     NoFeed,
 }
 
-/// An item that a dry fire saw.
+/// An item of a preview.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SeenItem {
     pub url: String,
@@ -59,14 +37,14 @@ pub struct SeenItem {
 }
 
 impl Poller {
-    /// Polls the feed of a source now, as a task that can be asked about.
+    /// Polls the main feed of a source now, recorded as a task.
     pub async fn poll_source(&self, source: &Source) -> Result<PolledSource> {
-        let store = &self.outside.store;
+        let store = &self.context.store;
         let Some(feed) = self.feed_of(source).await? else {
             return Ok(PolledSource::NoFeed);
         };
         let subject = format!("source:{}", source.source_id);
-        let task = match store.start_task("fire", &subject, EVERY).await? {
+        let task = match store.start_task("fire", &subject, MIN_INTERVAL).await? {
             StartedTask::Started(task) => task,
             StartedTask::TooSoon { last } => return Ok(PolledSource::TooSoon { last }),
         };
@@ -87,8 +65,8 @@ impl Poller {
         Ok(ended.map_or(PolledSource::Busy, PolledSource::Polled))
     }
 
-    /// What the feed of a source lists now, and which of it is new. Writes
-    /// nothing; the reason when it can't be read.
+    /// The items that a source lists now, and which are new. Writes nothing; the error
+    /// when it cannot be read.
     pub async fn preview_source(
         &self,
         source: &Source,
@@ -96,20 +74,20 @@ impl Poller {
         if let Ok(settings) = SourceSettings::of(source)
             && settings.adapter().is_some()
         {
-            return self.dry_pull(source, settings).await;
+            return self.preview_pull(source, settings).await;
         }
-        let offered = match self.listed_now(source, None).await? {
-            Ok(offered) => offered,
+        let items = match self.list_source(source, None).await? {
+            Ok(items) => items,
             Err(why) => return Ok(Err(why)),
         };
         let mut seen = Vec::new();
-        for Offered {
+        for ListedItem {
             submission,
             title,
             published,
-        } in offered
+        } in items
         {
-            let known = self.outside.store.url(submission.target.id()).await?;
+            let known = self.context.store.url(submission.target.id()).await?;
             seen.push(SeenItem {
                 url: submission.target.url.as_str().to_owned(),
                 title,
@@ -120,178 +98,30 @@ impl Poller {
         Ok(Ok(seen))
     }
 
-    /// What a source is polled by first: its feed or service, else its sitemap,
-    /// else its home page.
-    async fn feed_of(&self, source: &Source) -> Result<Option<Feed>> {
-        let feeds = self.outside.store.feeds_of_source(source.source_id).await?;
-        let rank = |feed: &Feed| match feed.kind.as_str() {
-            "feed" => Some(0),
-            kind if adapter(kind).is_some() => Some(0),
-            _ if Memory::parse(&feed.policy).depth > 0 => None,
-            "sitemap" => Some(1),
-            LISTING => Some(2),
-            _ => None,
-        };
-        let ranked = feeds
-            .into_iter()
-            .filter_map(|feed| Some((rank(&feed)?, feed)));
-        Ok(ranked.min_by_key(|(rank, _)| *rank).map(|(_, feed)| feed))
-    }
-
-    /// What a source lists now; the reason when it can't be read.
-    pub(super) async fn listed_now(
+    /// The items that a service has now, and which are new. Writes nothing.
+    async fn preview_pull(
         &self,
         source: &Source,
-        time_limit: Option<Duration>,
-    ) -> Result<Told<Vec<Offered>>> {
-        let Some(feed) = self.feed_of(source).await? else {
-            return Ok(Err("the source has no feed".to_owned()));
+        settings: SourceSettings,
+    ) -> Result<std::result::Result<Vec<SeenItem>, String>> {
+        let options = CollectOptions {
+            dry_run: true,
+            ..CollectOptions::default()
         };
-        let settings = match SourceSettings::of(source) {
-            Ok(settings) => settings,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let claim = FeedClaim { feed, attempt: 0 };
-        let now = self.outside.store.now().await?;
-        let mut polling = Polling::new(&claim, source.clone(), settings, now);
-        polling.follow_settings();
-        let Ok(url) = FetchUrl::parse(&polling.feed.url) else {
-            let place = &polling.feed.url;
-            return Ok(Err(format!("{place:?} is not an address")));
-        };
-        match polling.feed.kind.as_str() {
-            "sitemap" => self.sitemap_now(&polling, url, time_limit).await,
-            LISTING => self.listing_now(&mut polling, url, time_limit).await,
-            _ => self.feed_now(&polling, url, time_limit).await,
-        }
-    }
-
-    async fn feed_now(
-        &self,
-        polling: &Polling<'_>,
-        url: FetchUrl,
-        time_limit: Option<Duration>,
-    ) -> Result<Told<Vec<Offered>>> {
-        let manners = polling.settings.feed_manners();
-        let request = asking(url, Purpose::Feed, time_limit);
-        let response = match self.ask_now(request, manners).await? {
-            Ok(response) => response,
+        let offer = match self.pull_offer(source, settings, &options).await? {
+            Ok(offer) => offer,
             Err(why) => return Ok(Err(why)),
         };
-        let parsed = match tidings_feed::parse(&response.body, &hints(&response)) {
-            Ok(parsed) => parsed,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let (source, settings) = (&polling.source, &polling.settings);
-        let proxies = &self.outside.proxies;
-        let listed = items::listed(&parsed, &response.url, source, settings, proxies);
-        Ok(Ok(offered(listed, |at| {
-            let item = &parsed.items[at];
-            (item.title.clone(), item.date())
-        })))
+        let items = offer.pulled.map_or_else(Vec::new, |(_, pull)| pull.items);
+        let seen = items.into_iter().map(|item| SeenItem {
+            is_new: offer
+                .new
+                .iter()
+                .any(|new| new.target.url.as_str() == item.url),
+            title: Some(item.title),
+            published: item.published,
+            url: item.url,
+        });
+        Ok(Ok(seen.collect()))
     }
-
-    /// A sitemap, or of an index the first few that it names.
-    async fn sitemap_now(
-        &self,
-        polling: &Polling<'_>,
-        url: FetchUrl,
-        time_limit: Option<Duration>,
-    ) -> Result<Told<Vec<Offered>>> {
-        let (source, settings) = (&polling.source, &polling.settings);
-        let (mut waiting, mut found) = (vec![url], Vec::<Offered>::new());
-        for _ in 0..MOST_SITEMAPS {
-            let Some(url) = waiting.pop() else {
-                break;
-            };
-            let request = asking(url, Purpose::Sitemap, time_limit);
-            let response = match self.ask_now(request, settings.feed_manners()).await? {
-                Ok(response) => response,
-                Err(why) => return Ok(Err(why)),
-            };
-            let map = match tidings_feed::sitemap::parse(&response.body, &hints(&response)) {
-                Ok(map) => map,
-                Err(error) => return Ok(Err(error.to_string())),
-            };
-            if map.kind == SitemapKind::Index {
-                waiting.extend(sitemap::news_last(&map, &response.url));
-                continue;
-            }
-            let (proxies, now) = (&self.outside.proxies, time(polling.now));
-            let listed = sitemap::listed(&map, &response.url, source, settings, proxies, now);
-            found.extend(offered(listed, |at| {
-                let entry = &map.entries[at];
-                let news = entry.news.as_ref().and_then(|news| news.title.clone());
-                (news, sitemap::date(entry, &map))
-            }));
-        }
-        // News stand in two of them.
-        let mut seen = std::collections::HashSet::new();
-        found.retain(|item| seen.insert(item.submission.target.key));
-        Ok(Ok(found))
-    }
-
-    async fn listing_now(
-        &self,
-        polling: &mut Polling<'_>,
-        url: FetchUrl,
-        time_limit: Option<Duration>,
-    ) -> Result<Told<Vec<Offered>>> {
-        let request = asking(url, Purpose::Page, time_limit);
-        let response = match self.ask_now(request, polling.settings.manners()).await? {
-            Ok(response) => response,
-            Err(why) => return Ok(Err(why)),
-        };
-        let found = match self.read_listing(polling, &response).await? {
-            Read::Listing(found) => found,
-            Read::Failed(trouble) => return Ok(Err(trouble.message)),
-            _ => return Ok(Ok(Vec::new())),
-        };
-        let listed = polling.listed(self, &found).await?;
-        Ok(Ok(offered(listed, |at| {
-            (Some(found.articles[at].text.clone()), None)
-        })))
-    }
-
-    /// The answer, if it is one that can be read.
-    async fn ask_now(&self, request: Request, manners: Politeness) -> Result<Told<Box<Response>>> {
-        Ok(match self.outside.ask(request, manners).await? {
-            FetchResult::Answered(response) if response.is_success() => Ok(response),
-            FetchResult::Answered(response) => Err(format!("status {}", response.status)),
-            FetchResult::Failed(failure) => Err(failure.to_string()),
-            FetchResult::NotNow(_) => Err("the host is busy".to_owned()),
-        })
-    }
-}
-
-fn asking(url: FetchUrl, purpose: Purpose, time_limit: Option<Duration>) -> Request {
-    let mut request = Request::get(url, purpose);
-    request.time_limit = time_limit;
-    request
-}
-
-fn hints(response: &Response) -> Hints<'_> {
-    Hints {
-        content_type: response.header("content-type"),
-        url: Some(response.url.as_url()),
-        ..Hints::default()
-    }
-}
-
-/// What is listed, each with what `said` knows of the item.
-fn offered(
-    listed: Listed,
-    said: impl Fn(usize) -> (Option<String>, Option<Timestamp>),
-) -> Vec<Offered> {
-    let pairs = listed.submissions.into_iter().zip(listed.item_of);
-    pairs
-        .map(|(submission, at)| {
-            let (title, published) = said(at);
-            Offered {
-                submission,
-                title,
-                published,
-            }
-        })
-        .collect()
 }

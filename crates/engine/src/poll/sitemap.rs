@@ -1,5 +1,5 @@
-//! Sitemaps as the poller sees them: which entries are young enough to submit,
-//! and which sitemaps of an index have to be looked at.
+//! Sitemaps as the poller sees them: which entries are recent enough to submit,
+//! and which sitemaps of an index are due.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use tidings_feed::sitemap::{Entry, Sitemap};
 use tidings_store::{Feed, Moment, Origin, Result, Source, Store, Submission};
 use tidings_url::{FetchUrl, ProxyHosts};
 
+use super::feed_state::FeedState;
 use super::items::{Listed, checksum};
-use crate::memory::Memory;
-use crate::settings::{SourceSettings, priority, target};
+use crate::sources::{SourceSettings, priority, target};
 
-/// An index in an index in an index is deep enough.
-pub(super) const DEEPEST: usize = 3;
+/// Levels of nested indexes that are followed.
+const MAX_DEPTH: usize = 3;
 
 /// The entries to submit, and the checksum of them all.
 pub(super) fn listed(
@@ -41,7 +41,7 @@ pub(super) fn listed(
             source_id: source.source_id,
             priority: priority(source.priority, Origin::Sitemap, 0),
             parent_url: Some(own_url.as_str().to_owned()),
-            item: said(entry),
+            item: hints(entry),
             ..Submission::new(target, Origin::Sitemap)
         });
         item_of.push(at);
@@ -53,7 +53,7 @@ pub(super) fn listed(
     }
 }
 
-/// When an entry was published or changed, as far as that can be believed.
+/// When an entry was published or changed, if that date is trusted.
 pub(super) fn date(entry: &Entry, sitemap: &Sitemap) -> Option<Timestamp> {
     let news = entry.news.as_ref().and_then(|news| news.published);
     news.or(entry.lastmod.filter(|_| sitemap.lastmod_is_trusted))
@@ -69,19 +69,19 @@ fn is_wanted(date: Option<Timestamp>, settings: &SourceSettings, now: Timestamp)
     }
 }
 
-/// What a news sitemap says of an article travels with it.
-fn said(entry: &Entry) -> Option<String> {
+/// The hints of a news sitemap, which travel with the URL.
+fn hints(entry: &Entry) -> Option<String> {
     let news = entry.news.as_ref()?;
-    let said = json!({
+    let hints = json!({
         "title": news.title,
         "published": news.published,
         "language": news.language,
         "image": entry.images.first(),
     });
-    Some(said.to_string())
+    Some(hints.to_string())
 }
 
-/// The sitemaps of an index, those of news last.
+/// The sitemaps of an index, news sitemaps last.
 pub(super) fn news_last(index: &Sitemap, own_url: &FetchUrl) -> Vec<FetchUrl> {
     let urls = index.entries.iter();
     let mut urls: Vec<FetchUrl> = urls.filter_map(|e| own_url.join(&e.url).ok()).collect();
@@ -89,8 +89,8 @@ pub(super) fn news_last(index: &Sitemap, own_url: &FetchUrl) -> Vec<FetchUrl> {
     urls
 }
 
-/// Makes the sitemaps of an index known, and due where they have changed since
-/// they were last looked at. How many are due.
+/// Adds the sitemaps of an index, and makes those due that have changed since their
+/// last poll. Returns the number that are due.
 pub(super) async fn follow_index(
     store: &Store,
     index: &Sitemap,
@@ -100,7 +100,7 @@ pub(super) async fn follow_index(
     interval_ms: i64,
     now: Moment,
 ) -> Result<usize> {
-    if depth >= DEEPEST {
+    if depth >= MAX_DEPTH {
         return Ok(0);
     }
     let known = store.feeds_of_source(own.source_id).await?;
@@ -110,7 +110,7 @@ pub(super) async fn follow_index(
         .map(|feed| (feed.url.as_str(), feed))
         .collect();
     let mut due = 0;
-    // What is due at the same time is polled in this order: news first.
+    // Feeds due at the same time are polled in this order: news first.
     let mut entries: Vec<_> = index.entries.iter().collect();
     entries.sort_by_key(|entry| !is_news(&entry.url));
     for entry in entries {
@@ -120,7 +120,7 @@ pub(super) async fn follow_index(
         let lastmod = entry.lastmod.filter(|_| index.lastmod_is_trusted);
         match known.get(url.as_str()) {
             // The index itself, or one above it.
-            Some(feed) if Memory::parse(&feed.policy).depth <= depth => {}
+            Some(feed) if FeedState::parse(&feed.policy).depth <= depth => {}
             Some(feed) => {
                 if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
                     let later = i64::from(!is_news(&feed.url));
@@ -131,13 +131,13 @@ pub(super) async fn follow_index(
                 }
             }
             None => {
-                let memory = Memory {
+                let state = FeedState {
                     depth: depth + 1,
                     is_dated: lastmod.is_some(),
-                    ..Memory::default()
+                    ..FeedState::default()
                 };
                 store
-                    .add_child_feed(own.source_id, "sitemap", url.as_str(), &memory.to_json())
+                    .add_child_feed(own.source_id, "sitemap", url.as_str(), &state.to_json())
                     .await?;
                 due += 1;
             }
@@ -167,7 +167,8 @@ fn has_changed(
     }
 }
 
-/// Sitemaps of news say so in their names, as publishers are told to name them.
+/// News sitemaps are recognized by their path, as publishers are advised to name
+/// them.
 fn is_news(url: &str) -> bool {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let name = path.split_once('/').map_or("", |(_, name)| name);
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sitemaps_of_news_are_known_by_their_path() {
+    fn news_sitemaps_are_recognized_by_their_path() {
         let rows = [
             ("https://a.example/news-sitemap.xml", true),
             ("https://a.example/sitemaps/Google-News.xml.gz", true),
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_looked_at() {
+    fn only_changed_sitemaps_are_polled() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let moment = |text: &str| Moment::from(at(text));
         let now = moment("2026-11-15T12:00:00Z");
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn old_entries_are_left_alone() {
+    fn old_entries_are_ignored() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         let settings = SourceSettings::default();
         let rows = [

@@ -1,5 +1,5 @@
-//! A simulated web, its feeds as sources in a store, and the judge: ledger and
-//! request log against what the store has in the end.
+//! A simulated web, its feeds as sources in a store, and the check: ledger and
+//! request log against the documents of the store.
 
 #![allow(dead_code)]
 
@@ -50,7 +50,7 @@ pub(crate) async fn open(address: &str) -> Store {
     Store::open(address, &options).await.unwrap()
 }
 
-pub(crate) fn outside(store: &Store, ports: &[u16]) -> FetchContext {
+pub(crate) fn context(store: &Store, ports: &[u16]) -> FetchContext {
     let client = Client::new(NetOptions {
         egress: Egress {
             allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -62,9 +62,9 @@ pub(crate) fn outside(store: &Store, ports: &[u16]) -> FetchContext {
     FetchContext::new(client, store.clone())
 }
 
-/// Every article that should be a document is exactly one, nothing else is, no
-/// host was asked too soon or twice at once, and nothing forbidden was asked for.
-pub(crate) async fn judge(crawl: &Crawl) {
+/// Every article that should be a document is exactly one, nothing else is, no host
+/// got a request too soon or two concurrently, and no disallowed URL was requested.
+pub(crate) async fn check_ledger(crawl: &Crawl) {
     let mut documents: BTreeMap<String, u32> = BTreeMap::new();
     let mut after = None;
     loop {
@@ -104,7 +104,7 @@ pub(crate) async fn judge(crawl: &Crawl) {
         let of_site: Vec<_> = log
             .iter()
             .filter(|record| record.host == site.host)
-            // Before its robots.txt was read nobody knew.
+            // Rules apply from the first fetch of robots.txt.
             .skip_while(|record| record.path != "/robots.txt")
             .cloned()
             .collect();

@@ -17,13 +17,13 @@ use tidings_url::{FetchUrl, Rules};
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
-/// What kind of days to simulate.
+/// The parameters of the simulated days.
 pub(crate) struct Days {
     pub(crate) sites: u32,
     pub(crate) defect_percent: u8,
     pub(crate) fault_percent: u8,
     pub(crate) pace: f64,
-    /// Sites for readers only, and all their articles are there.
+    /// Sites without feeds, all of whose articles exist.
     pub(crate) without_feeds: bool,
     pub(crate) traps: BTreeMap<u32, SiteTrap>,
 }
@@ -42,17 +42,17 @@ impl Default for Days {
 }
 
 /// A store on a clock that the test moves.
-pub(crate) struct Table {
+pub(crate) struct TestStore {
     pub(crate) store: Store,
     clock: Arc<AtomicI64>,
     _folder: Option<tempfile::TempDir>,
 }
 
-fn start_of_all() -> Timestamp {
+fn start_time() -> Timestamp {
     "2026-11-02T06:00:00Z".parse().unwrap()
 }
 
-impl Table {
+impl TestStore {
     pub(crate) async fn start(options: StoreOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
@@ -63,7 +63,7 @@ impl Table {
     }
 
     pub(crate) async fn at(address: &str, options: StoreOptions) -> Self {
-        let clock = Arc::new(AtomicI64::new(start_of_all().as_millisecond()));
+        let clock = Arc::new(AtomicI64::new(start_time().as_millisecond()));
         let options = options.with_manual_clock(Arc::clone(&clock));
         Self {
             store: Store::open(address, &options).await.unwrap(),
@@ -72,12 +72,12 @@ impl Table {
         }
     }
 
-    pub(crate) fn pass(&self, time: Duration) {
+    pub(crate) fn advance(&self, time: Duration) {
         self.clock
             .fetch_add(time.as_millis() as i64, Ordering::SeqCst);
     }
 
-    pub(crate) fn outside(&self, ports: &[u16]) -> FetchContext {
+    pub(crate) fn context(&self, ports: &[u16]) -> FetchContext {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -86,31 +86,31 @@ impl Table {
             ..NetOptions::default()
         })
         .unwrap();
-        let mut outside = FetchContext::new(client.clone(), self.store.clone());
-        // The gate moves with the clock of the test: waiting for it is no use.
-        outside.patience = Duration::ZERO;
+        let mut context = FetchContext::new(client.clone(), self.store.clone());
+        // Permits depend on the clock of the test: waiting for one is no use.
+        context.permit_timeout = Duration::ZERO;
         let clock = Arc::clone(&self.clock);
-        outside.robots = outside
+        context.robots = context
             .robots
             .with_clock(move || tidings_store::Moment(clock.load(Ordering::SeqCst)));
-        outside
+        context
     }
 
     pub(crate) fn poller(&self, port: u16, options: PollOptions) -> Arc<Poller> {
-        Arc::new(Poller::new(self.outside(&[port]), options))
+        Arc::new(Poller::new(self.context(&[port]), options))
     }
 
     pub(crate) fn poller_for(&self, ports: &[u16]) -> Arc<Poller> {
-        Arc::new(Poller::new(self.outside(ports), PollOptions::default()))
+        Arc::new(Poller::new(self.context(ports), PollOptions::default()))
     }
 }
 
-/// A simulated web on the clock of a table.
+/// A simulated web on the clock of a test store.
 pub(crate) struct World {
     pub(crate) sim: SimServer,
     pub(crate) store: Store,
     pub(crate) start: Timestamp,
-    table: Table,
+    test_store: TestStore,
 }
 
 pub(crate) fn key_of(url: &str) -> String {
@@ -120,7 +120,7 @@ pub(crate) fn key_of(url: &str) -> String {
 
 impl World {
     pub(crate) async fn start(days: Days) -> Self {
-        let start = start_of_all();
+        let start = start_time();
         let config = WorldConfig {
             sites: days.sites,
             articles_per_site: 60,
@@ -131,9 +131,9 @@ impl World {
             without_feeds: days.without_feeds,
             plain_fates: days.without_feeds,
             traps: days.traps,
-            // Waited for in real time after robots.txt.
+            // Slept in real time after robots.txt.
             crawl_delay: Duration::from_millis(40),
-            // Nothing leaves a feed unseen: what is missed, the poller missed.
+            // No item leaves a feed unseen: what is missed, the poller missed.
             feed_window: Some(100),
             ..WorldConfig::new(11)
         };
@@ -143,24 +143,24 @@ impl World {
         let mut options = StoreOptions::default();
         // Real pauses after robots.txt, short enough for a test.
         options.host_delay = Duration::from_millis(20);
-        let table = Table::start(options).await;
+        let test_store = TestStore::start(options).await;
         Self {
             sim,
-            store: table.store.clone(),
+            store: test_store.store.clone(),
             start,
-            table,
+            test_store,
         }
     }
 
-    /// Time for everyone.
-    pub(crate) fn pass(&self, time: Duration) {
+    /// Advances the clocks of the web and the store.
+    pub(crate) fn advance(&self, time: Duration) {
         self.sim.clock().advance(time);
-        self.pass_for_the_store(time);
+        self.advance_store(time);
     }
 
-    /// Time in which nothing is published.
-    pub(crate) fn pass_for_the_store(&self, time: Duration) {
-        self.table.pass(time);
+    /// Advances the store only: nothing is published meanwhile.
+    pub(crate) fn advance_store(&self, time: Duration) {
+        self.test_store.advance(time);
     }
 
     pub(crate) fn poller(&self) -> Arc<Poller> {
@@ -168,14 +168,14 @@ impl World {
     }
 
     pub(crate) fn poller_with(&self, options: PollOptions) -> Arc<Poller> {
-        self.table.poller(self.sim.address().port(), options)
+        self.test_store.poller(self.sim.address().port(), options)
     }
 
     pub(crate) async fn feeds(&self) -> Vec<Feed> {
         self.store.feeds_after(i64::MIN, 100_000).await.unwrap()
     }
 
-    pub(crate) async fn wake_all_feeds(&self) {
+    pub(crate) async fn resume_all_feeds(&self) {
         let now = self.store.now().await.unwrap();
         for feed in self.feeds().await {
             self.store.resume_feed(feed.feed_id, now).await.unwrap();

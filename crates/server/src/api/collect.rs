@@ -15,9 +15,9 @@ pub(crate) async fn run(call: Call) -> Answer {
     let options = CollectOptions {
         sources: fields.texts("sources")?,
         dry_run: fields.flag("dry_run")?,
-        most_new: match fields.number("max_new_items", 1..=1_000_000)? {
+        max_new: match fields.number("max_new_items", 1..=1_000_000)? {
             Some(most) => most as usize,
-            None => defaults.most_new,
+            None => defaults.max_new,
         },
         ..defaults
     };

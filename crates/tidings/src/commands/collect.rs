@@ -48,8 +48,8 @@ pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(),
         let options = CollectOptions {
             sources: args.source.clone(),
             dry_run: args.dry_run,
-            at_once: usize::from(args.at_once),
-            most_new: args.max_new as usize,
+            concurrency: usize::from(args.at_once),
+            max_new: args.max_new as usize,
             ..CollectOptions::default()
         };
         let mut progress = Progress::new("sources", None);

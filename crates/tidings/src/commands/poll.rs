@@ -41,7 +41,7 @@ pub(crate) fn run(args: &PollArgs, config: &Config, json: bool) -> Result<(), Fa
         let shutdown = Shutdown::listen()?;
         let client = Client::new(net).context("the network can't be used")?;
         let options = PollOptions {
-            at_once: usize::from(args.at_once),
+            concurrency: usize::from(args.at_once),
             ..PollOptions::default()
         };
         let poller = Arc::new(Poller::new(FetchContext::new(client, store), options));

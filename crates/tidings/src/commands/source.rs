@@ -7,7 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tidings_engine::{
     FetchContext, ListFormat, PollOptions, PollOutcome, PolledSource, Poller, SourceDraft,
-    SourceSettings, change_source, import_list, list_end, list_start, read_list, seed, write_row,
+    SourceSettings, add_starter_sources, change_source, import_list, list_end, list_start,
+    read_list, write_row,
 };
 use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
@@ -430,7 +431,7 @@ async fn tasks(store: &Store, json: bool) -> anyhow::Result<()> {
 
 /// The list that ships with the program, without what was offered before.
 async fn starter(store: &Store, args: &StarterArgs, json: bool) -> anyhow::Result<()> {
-    let report = seed(store, args.dry_run).await?;
+    let report = add_starter_sources(store, args.dry_run).await?;
     if json {
         return output::json(&report);
     }

@@ -280,7 +280,7 @@ async fn crawl(args: &WebArgs, what: &str, address: &str) -> anyhow::Result<Figu
         ..NetOptions::default()
     })?;
     let polls = PollOptions {
-        at_once: 16,
+        concurrency: 16,
         ..PollOptions::default()
     };
     let outside = || FetchContext::new(client.clone(), store.clone());
@@ -315,7 +315,7 @@ async fn crawl(args: &WebArgs, what: &str, address: &str) -> anyhow::Result<Figu
         peak_mib: peak_mib(),
         stages: Some(StageTimes {
             claim_us: stage(stages.claiming),
-            fetch_us: stage(stages.asking),
+            fetch_us: stage(stages.fetching),
             read_us: stage(stages.reading),
             commit_us: stage(stages.committing),
         }),

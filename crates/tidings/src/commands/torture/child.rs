@@ -76,7 +76,7 @@ async fn read(store: Store, config: &Config) -> Result<(), Failure> {
     };
     let options = FetchOptions {
         lease: config.lease,
-        recorder: Some(config.data_dir().join("readings")),
+        crash_journal: Some(config.data_dir().join("readings")),
         extractor: extract,
         ..FetchOptions::default()
     };

@@ -1,0 +1,148 @@
+//! Builds the document from the extracted article, the hints of its feed and the
+//! settings of its source. Pure: the page is read already, and the time comes in.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json};
+use tidings_document::{
+    ContentQuality, Document, Extraction, FeedFacts, HttpFacts, License, RobotsFlags, Sketch,
+};
+use tidings_extract::{Article, Quality, Sourced, When};
+use tidings_store::{Claim, NewDocument};
+
+use super::feed_hints::FeedHints;
+use super::source_cache::CachedSource;
+
+/// Where the article comes from: claim, source, hints and response.
+pub(super) struct Provenance<'a> {
+    pub(super) claim: &'a Claim,
+    pub(super) source: &'a CachedSource,
+    pub(super) hints: &'a FeedHints,
+    pub(super) final_url: &'a str,
+    pub(super) status: u16,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+    pub(super) raw_html: Option<String>,
+    pub(super) now: Timestamp,
+}
+
+/// Fields of `raw_content` that the document has under other names.
+const DUPLICATED_FIELDS: [&str; 4] = ["url", "title", "raw_text", "word_count"];
+
+pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String) -> Document {
+    let Provenance {
+        claim,
+        source,
+        hints,
+        ..
+    } = provenance;
+    let value = |field: Option<Sourced<String>>| field.map(|sourced| sourced.value);
+    let moment = |field: Option<Sourced<When>>| field.map(|sourced| sourced.value.timestamp());
+    let mut raw_content = match serde_json::to_value(&article.raw_content) {
+        Ok(Json::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    for name in DUPLICATED_FIELDS {
+        raw_content.remove(name);
+    }
+    let settings = &source.settings;
+    let mut tags = settings.tags.clone();
+    for tag in article.tags.map(|tags| tags.value).unwrap_or_default() {
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Document {
+        id,
+        url: claim.url.as_str().to_owned(),
+        final_url: (provenance.final_url != claim.url.as_str())
+            .then(|| provenance.final_url.to_owned()),
+        canonical_url: value(article.canonical_url),
+        source_id: claim.source_id,
+        source_name: source.name.clone(),
+        origin: claim.origin.as_str().to_owned(),
+        title: value(article.title).unwrap_or_default(),
+        excerpt: article.excerpt,
+        body_text: article.text,
+        raw_html: provenance.raw_html,
+        authors: article
+            .authors
+            .map(|authors| authors.value)
+            .unwrap_or_default(),
+        published_at: moment(article.published),
+        modified_at: moment(article.modified),
+        fetched_at: provenance.now,
+        language: value(article.language),
+        section: value(article.section),
+        tags,
+        image: value(article.image),
+        site_name: value(article.site_name),
+        word_count: article.word_count as u64,
+        content_type: settings
+            .content_type
+            .clone()
+            .or_else(|| hints.content_type.clone())
+            .unwrap_or_else(|| "article".to_owned()),
+        content_quality: quality(article.quality),
+        license: settings.license.or(hints.license).unwrap_or(License::Rss),
+        content_hash: article.content_hash,
+        extraction: Extraction {
+            method: article.method.as_str().to_owned(),
+            confidence: article.confidence,
+            page_type: article.page_type.as_str().to_owned(),
+            paywall: article.flags.paywall,
+            cut: article.cut,
+        },
+        robots: RobotsFlags {
+            noindex: article.robots.noindex,
+            nofollow: article.robots.nofollow,
+            noarchive: article.robots.noarchive,
+        },
+        feed: FeedFacts {
+            guid: hints.guid.clone(),
+            title: hints.feed_title.clone(),
+            url: hints.feed_url.clone(),
+        },
+        http: HttpFacts {
+            status: provenance.status,
+            etag: provenance.etag,
+            last_modified: provenance.last_modified,
+        },
+        raw_content,
+        ..Document::default()
+    }
+}
+
+fn quality(quality: Quality) -> ContentQuality {
+    match quality {
+        Quality::TitleOnly => ContentQuality::TitleOnly,
+        Quality::Stub => ContentQuality::Stub,
+        Quality::Summary => ContentQuality::Summary,
+        Quality::Full => ContentQuality::Full,
+    }
+}
+
+/// The row of a document; `None` when it cannot be serialized, which strings,
+/// numbers and lists always can.
+pub(super) fn row(
+    document: &Document,
+    key: tidings_url::UrlKey,
+    sketch: Option<Sketch>,
+) -> Option<NewDocument> {
+    Some(NewDocument {
+        key,
+        source_id: document.source_id,
+        title: document.title.clone(),
+        content_hash: document.content_hash.as_deref().and_then(bytes),
+        sketch,
+        body: serde_json::to_string(document).ok()?,
+    })
+}
+
+/// Hex as bytes.
+pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
+    let digits = hex.as_bytes();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect()
+}

@@ -1,0 +1,283 @@
+//! The state of one poll in flight: the request it sends, what its response
+//! contains, and what that changes in the feed. Distinguishes not modified, same
+//! body, parsed and failed. No I/O.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use tidings_adapters::Pull;
+use tidings_feed::sitemap::{self as sitemaps, Sitemap};
+use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
+use tidings_net::{Media, Purpose, Request, Response};
+use tidings_polling::Policy;
+use tidings_spider::Found;
+use tidings_store::{Feed, FeedClaim, Moment, Source};
+use tidings_url::FetchUrl;
+use tracing::info;
+
+use super::feed_state::FeedState;
+use super::items::hex;
+use super::poll_error::PollError;
+use crate::sources::{LISTING, SourceSettings};
+
+/// What a poll read.
+pub(super) enum FeedRead {
+    NotModified,
+    /// Nothing was read, but the URL of the feed was found.
+    Found,
+    SameBody,
+    Feed(Box<ParsedFeed>),
+    Sitemap(Box<Sitemap>),
+    Pulled(Box<Pull>),
+    /// An HTML page of a listing, not parsed yet.
+    Page,
+    Listing(Box<Found>),
+    Failed(PollError),
+}
+
+/// A poll in flight.
+pub(super) struct FeedPoll<'a> {
+    pub(super) claim: &'a FeedClaim,
+    pub(super) source: Source,
+    pub(super) settings: SourceSettings,
+    pub(super) state: FeedState,
+    /// The row as it will be stored.
+    pub(super) feed: Feed,
+    pub(super) now: Moment,
+    pub(super) started: std::time::Instant,
+    pub(super) bytes: u64,
+    /// Time until the next poll, if the policy does not decide it.
+    pub(super) next_poll_in: Option<Duration>,
+    /// A remark on a poll that succeeded: class and message.
+    pub(super) remark: Option<(&'static str, String)>,
+}
+
+impl<'a> FeedPoll<'a> {
+    pub(super) fn new(
+        claim: &'a FeedClaim,
+        source: Source,
+        settings: SourceSettings,
+        now: Moment,
+    ) -> Self {
+        Self {
+            claim,
+            state: FeedState::parse(&claim.feed.policy),
+            feed: claim.feed.clone(),
+            source,
+            settings,
+            now,
+            started: std::time::Instant::now(),
+            bytes: 0,
+            next_poll_in: None,
+            remark: None,
+        }
+    }
+
+    /// The URL in the settings is authoritative; a new one resets the state.
+    pub(super) fn follow_settings(&mut self) {
+        let wanted = match self.feed.kind.as_str() {
+            _ if self.state.depth > 0 => None,
+            LISTING => Some(self.source.url.as_str()),
+            "sitemap" => self.settings.sitemap_url.as_ref().map(FetchUrl::as_str),
+            _ => self.settings.feed_url.as_ref().map(FetchUrl::as_str),
+        };
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != self.feed.url) {
+            self.feed.url = wanted.to_owned();
+            self.feed.etag = None;
+            self.feed.last_modified = None;
+            self.feed.body_hash = None;
+            self.feed.items_checksum = None;
+            self.state = FeedState::default();
+        }
+    }
+
+    /// The URL of the feed. It was parsed before the request.
+    pub(super) fn url(&self) -> FetchUrl {
+        FetchUrl::parse(&self.feed.url).expect("a URL that was fetched parses")
+    }
+
+    pub(super) fn is_listing(&self) -> bool {
+        self.feed.kind == LISTING
+    }
+
+    /// Whether a page came instead of a feed.
+    pub(super) fn is_page(&self, response: &Response) -> bool {
+        self.feed.kind == "feed" && response.is_success() && response.media == Media::Html
+    }
+
+    fn is_sitemap(&self) -> bool {
+        self.feed.kind == "sitemap"
+    }
+
+    /// Feeds have the policy of their source, sitemaps an interval; a sitemap whose
+    /// index is dated is polled when the index says so, and once a week.
+    pub(super) fn policy(&self) -> Policy {
+        let hours = |hours: u64| Policy::Fixed {
+            every: Duration::from_secs(hours * 3600),
+        };
+        match self.is_sitemap() {
+            false if self.is_listing() => Policy::Listing {
+                turnover: self.state.shown.turnover(),
+            },
+            // A service is polled as often as its quota allows, or at its interval.
+            false if self.settings.adapter().is_some() => self.settings.interval(),
+            false => self.settings.policy(),
+            true if self.state.is_dated => hours(24 * 7),
+            true => hours(u64::from(self.settings.sitemap_interval_hours)),
+        }
+    }
+
+    pub(super) fn request(&mut self, url: FetchUrl) -> Request {
+        let purpose = match self.feed.kind.as_str() {
+            LISTING => Purpose::Page,
+            "sitemap" => Purpose::Sitemap,
+            _ => Purpose::Feed,
+        };
+        let mut request = Request::get(url, purpose);
+        request.user_agent.clone_from(&self.settings.user_agent);
+        if self.state.is_full_fetch_due(self.now) {
+            self.state.full_at = Some(self.now.0);
+        } else {
+            request.etag.clone_from(&self.feed.etag);
+            request.last_modified.clone_from(&self.feed.last_modified);
+        }
+        request
+    }
+
+    pub(super) fn read(&mut self, response: &Response) -> FeedRead {
+        self.bytes = response.wire_bytes;
+        if response.status == 304 {
+            return FeedRead::NotModified;
+        }
+        if !response.is_success() {
+            return FeedRead::Failed(PollError::of_status(response));
+        }
+        let header = |name: &str| response.header(name).map(str::to_owned);
+        self.feed.etag = header("etag");
+        self.feed.last_modified = header("last-modified");
+        self.state.hints.max_age = max_age(response.header("cache-control"));
+        let body_hash = hex(&Sha256::digest(&response.body));
+        if self.feed.body_hash.as_ref() == Some(&body_hash) {
+            return FeedRead::SameBody;
+        }
+        if self.is_listing() {
+            self.feed.body_hash = Some(body_hash);
+            return FeedRead::Page;
+        }
+        let hints = ParseHints {
+            content_type: response.header("content-type"),
+            url: Some(response.url.as_url()),
+            now: Some(timestamp(self.now)),
+            ..ParseHints::default()
+        };
+        let read = match self.is_sitemap() {
+            true => {
+                sitemaps::parse(&response.body, &hints).map(|map| FeedRead::Sitemap(Box::new(map)))
+            }
+            false => tidings_feed::parse(&response.body, &hints).map(|feed| {
+                self.record_hints(&feed, response);
+                FeedRead::Feed(Box::new(feed))
+            }),
+        };
+        match read {
+            Ok(read) => {
+                self.feed.body_hash = Some(body_hash);
+                self.follow_move(response);
+                read
+            }
+            Err(error) => FeedRead::Failed(PollError::hard("content", error.to_string())),
+        }
+    }
+
+    /// Follows a permanent redirect when it is seen twice.
+    fn follow_move(&mut self, response: &Response) {
+        let is_permanent =
+            !response.hops.is_empty() && response.hops.iter().all(tidings_net::Hop::is_permanent);
+        let target = is_permanent.then(|| response.url.as_str().to_owned());
+        if target.is_some() && target == self.state.moving_to {
+            info!(
+                from = self.feed.url,
+                to = response.url.as_str(),
+                "feed moved"
+            );
+            match self.is_sitemap() {
+                true if self.state.depth > 0 => {}
+                true => self.settings.sitemap_url = Some(response.url.clone()),
+                false => self.settings.feed_url = Some(response.url.clone()),
+            }
+            self.feed.url = response.url.as_str().to_owned();
+            self.state.moving_to = None;
+        } else {
+            self.state.moving_to = target;
+        }
+    }
+
+    /// Records the polling hints of the publisher.
+    fn record_hints(&mut self, feed: &ParsedFeed, response: &Response) {
+        let hints = &mut self.state.hints;
+        hints.ttl = feed
+            .ttl_minutes
+            .map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
+        hints.syndication = feed.update_period.map(|period| {
+            let times = feed.update_frequency.unwrap_or(1).max(1);
+            period_length(period) / times
+        });
+        hints.skip_hours.clone_from(&feed.skip_hours);
+        hints.skip_days = feed
+            .skip_days
+            .iter()
+            .filter_map(|day| day_number(day))
+            .collect();
+        let has_validators = self.feed.etag.is_some() || self.feed.last_modified.is_some();
+        hints.is_costly = !has_validators && response.wire_bytes > 200_000;
+    }
+
+    /// Adds a remark, shown like an error though the poll succeeded.
+    pub(super) fn add_remark(&mut self, class: &'static str, message: String) {
+        self.remark.get_or_insert((class, message));
+    }
+}
+
+pub(super) fn timestamp(moment: Moment) -> Timestamp {
+    Timestamp::from_millisecond(moment.0).unwrap_or_default()
+}
+
+fn period_length(period: UpdatePeriod) -> Duration {
+    let hours = match period {
+        UpdatePeriod::Hourly => 1,
+        UpdatePeriod::Daily => 24,
+        UpdatePeriod::Weekly => 24 * 7,
+        UpdatePeriod::Monthly => 24 * 30,
+        UpdatePeriod::Yearly => 24 * 365,
+    };
+    Duration::from_secs(hours * 3600)
+}
+
+fn day_number(day: &str) -> Option<u8> {
+    const DAYS: [&str; 7] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+    ];
+    let at = DAYS
+        .iter()
+        .position(|name| day.trim().eq_ignore_ascii_case(name))?;
+    u8::try_from(at).ok()
+}
+
+/// `max-age` of a `Cache-Control` header.
+fn max_age(header: Option<&str>) -> Option<Duration> {
+    let seconds = header?
+        .split(',')
+        .find_map(|part| part.trim().strip_prefix("max-age="))?;
+    seconds
+        .trim_matches('"')
+        .parse()
+        .ok()
+        .map(Duration::from_secs)
+}

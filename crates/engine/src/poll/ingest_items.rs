@@ -1,0 +1,196 @@
+//! Ingests what a feed, sitemap or service lists: submits it to the frontier in
+//! batches, each URL once, and nothing when the list is the same as before.
+
+use jiff::Timestamp;
+use tidings_adapters::Pull;
+use tidings_feed::Feed as ParsedFeed;
+use tidings_feed::sitemap::{Sitemap, SitemapKind};
+use tidings_store::{Result, Submission, Verdict};
+
+use super::feed_poll::{FeedPoll, timestamp};
+use super::items::{self, Listed, title_hash};
+use super::{PollOutcome, Poller, adapter_items, sitemap};
+
+/// Items per submission.
+const BATCH: usize = 2000;
+
+/// What was ingested.
+#[derive(Default)]
+pub(super) struct Ingested {
+    pub(super) seen: usize,
+    /// Dates of all items.
+    pub(super) dates: Vec<Option<Timestamp>>,
+    /// Dates of the new items.
+    pub(super) new: Vec<Option<Timestamp>>,
+    is_redundant: bool,
+}
+
+impl Ingested {
+    pub(super) fn outcome(&self) -> PollOutcome {
+        match self.is_redundant {
+            true => PollOutcome::Redundant,
+            false => PollOutcome::Ok,
+        }
+    }
+}
+
+impl Poller {
+    /// Ingests the items of a feed.
+    pub(super) async fn ingest_feed(
+        &self,
+        poll: &mut FeedPoll<'_>,
+        feed: &ParsedFeed,
+    ) -> Result<Ingested> {
+        let proxies = &self.context.proxies;
+        let listed = items::listed(feed, &poll.url(), &poll.source, &poll.settings, proxies);
+        let dates: Vec<_> = feed.items.iter().map(tidings_feed::Item::date).collect();
+        let titles: Vec<_> = feed
+            .items
+            .iter()
+            .map(|item| item.title.as_deref())
+            .collect();
+        self.ingest_listed(poll, listed, dates, &titles).await
+    }
+
+    /// Ingests the entries of a sitemap; the sitemaps of an index become due.
+    pub(super) async fn ingest_sitemap(
+        &self,
+        poll: &mut FeedPoll<'_>,
+        map: &Sitemap,
+    ) -> Result<Ingested> {
+        if map.kind == SitemapKind::Index {
+            let interval = i64::from(poll.settings.sitemap_interval_hours) * 3_600_000;
+            let store = &self.context.store;
+            let (url, depth) = (poll.url(), poll.state.depth);
+            sitemap::follow_index(store, map, &url, &poll.feed, depth, interval, poll.now).await?;
+            poll.feed.item_count = map.entries.len() as i64;
+            return Ok(Ingested {
+                seen: map.entries.len(),
+                ..Ingested::default()
+            });
+        }
+        let (proxies, now) = (&self.context.proxies, timestamp(poll.now));
+        let listed = sitemap::listed(map, &poll.url(), &poll.source, &poll.settings, proxies, now);
+        let dates = map
+            .entries
+            .iter()
+            .map(|entry| sitemap::date(entry, map))
+            .collect();
+        let titles = vec![None; map.entries.len()];
+        self.ingest_listed(poll, listed, dates, &titles).await
+    }
+
+    /// Ingests the items of a service; only then is its cursor stored.
+    pub(super) async fn ingest_pull(
+        &self,
+        poll: &mut FeedPoll<'_>,
+        pull: &Pull,
+    ) -> Result<Ingested> {
+        let proxies = &self.context.proxies;
+        let listed = adapter_items::listed(pull, &poll.source, &poll.settings, proxies);
+        let dates: Vec<_> = pull.items.iter().map(|item| item.published).collect();
+        let titles: Vec<_> = pull.items.iter().map(|item| Some(&*item.title)).collect();
+        let new = self.submit(poll, &listed, &dates, &titles).await?;
+        poll.feed.item_count = pull.items.len() as i64;
+        poll.state.cursor = Some(pull.cursor.clone());
+        Ok(Ingested {
+            seen: pull.items.len(),
+            dates,
+            new,
+            is_redundant: false,
+        })
+    }
+
+    /// Submits a list, unless it is the same as at the last poll.
+    pub(super) async fn ingest_listed(
+        &self,
+        poll: &mut FeedPoll<'_>,
+        listed: Listed,
+        dates: Vec<Option<Timestamp>>,
+        titles: &[Option<&str>],
+    ) -> Result<Ingested> {
+        let seen = dates.len();
+        poll.feed.item_count = seen as i64;
+        if poll.feed.items_checksum.as_ref() == Some(&listed.checksum) {
+            return Ok(Ingested {
+                seen,
+                is_redundant: true,
+                ..Ingested::default()
+            });
+        }
+        let new = self.submit(poll, &listed, &dates, titles).await?;
+        poll.feed.items_checksum = Some(listed.checksum);
+        Ok(Ingested {
+            seen,
+            dates,
+            new,
+            is_redundant: false,
+        })
+    }
+
+    /// Submits in batches; returns the dates of the items that are new.
+    async fn submit(
+        &self,
+        poll: &FeedPoll<'_>,
+        listed: &Listed,
+        dates: &[Option<Timestamp>],
+        titles: &[Option<&str>],
+    ) -> Result<Vec<Option<Timestamp>>> {
+        let store = &self.context.store;
+        let mut new = Vec::new();
+        let pairs: Vec<(&Submission, usize)> = listed
+            .submissions
+            .iter()
+            .zip(listed.item_of.iter().copied())
+            .collect();
+        for batch in pairs.chunks(BATCH) {
+            let wanted = self.without_repeated_titles(poll, titles, batch).await?;
+            let submissions: Vec<Submission> = wanted
+                .iter()
+                .map(|(submission, _)| (*submission).clone())
+                .collect();
+            let verdicts = store.submit(&submissions).await?;
+            for ((_, item), verdict) in wanted.iter().zip(verdicts) {
+                if verdict == Verdict::New {
+                    new.push(dates[*item]);
+                }
+            }
+            // A huge list takes long; no other poller should claim the feed.
+            if pairs.len() > BATCH {
+                store
+                    .extend_feed_lease(poll.claim, self.options.lease)
+                    .await?;
+            }
+        }
+        Ok(new)
+    }
+
+    /// Drops the articles that an aggregator lists again under another URL.
+    async fn without_repeated_titles<'s>(
+        &self,
+        poll: &FeedPoll<'_>,
+        titles: &[Option<&str>],
+        batch: &[(&'s Submission, usize)],
+    ) -> Result<Vec<(&'s Submission, usize)>> {
+        if !poll.settings.title_week {
+            return Ok(batch.to_vec());
+        }
+        let now = timestamp(poll.now);
+        let title = |item: usize| titles[item].filter(|title| !title.is_empty());
+        let titled: Vec<usize> = (0..batch.len())
+            .filter(|at| title(batch[*at].1).is_some())
+            .collect();
+        let hashes: Vec<[u8; 16]> = titled
+            .iter()
+            .map(|at| title_hash(title(batch[*at].1).unwrap_or_default(), now))
+            .collect();
+        let store = &self.context.store;
+        let is_new = store.record_titles(poll.source.source_id, &hashes).await?;
+        let mut is_wanted = vec![true; batch.len()];
+        for (at, is_new) in titled.into_iter().zip(is_new) {
+            is_wanted[at] = is_new;
+        }
+        let wanted = batch.iter().zip(is_wanted).filter(|(_, wanted)| *wanted);
+        Ok(wanted.map(|(pair, _)| *pair).collect())
+    }
+}
