@@ -50,7 +50,7 @@ pub struct PollOptions {
     /// The longest sleep between two claims.
     pub check_interval: Duration,
     /// Requests per day for all adaptive feeds together; by default as many as a poll
-    /// of each every quarter of an hour.
+    /// of each every 15 minutes.
     pub requests_per_day: Option<f64>,
     /// Interval of scheduled collection runs, if there are any.
     pub collect_interval: Option<Duration>,

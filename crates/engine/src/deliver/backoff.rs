@@ -8,7 +8,7 @@ const MAX_DELAY: Duration = Duration::from_secs(600);
 /// Short, so that a sink that is back gets its deliveries soon.
 const MAX_SINK_DELAY: Duration = Duration::from_secs(30);
 
-/// After N attempts of one delivery: a second, doubled each time, up to ten
+/// After N attempts of one delivery: 1 s, doubled each time, up to ten
 /// minutes, with ten percent of jitter each way.
 pub(super) fn after_attempt(attempts: i64, random: f64) -> Duration {
     let doubled = doubled(FIRST_DELAY, attempts.saturating_sub(1), MAX_DELAY);

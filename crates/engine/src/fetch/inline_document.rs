@@ -1,4 +1,4 @@
-//! Inline documents: texts that came with their URL from a service (e-books,
+//! Inline documents: texts that came with their URL from a service (whole texts,
 //! abstracts, article bodies). No page is fetched. CPU only.
 
 use tidings_extract::{Article, Method, Options, Page, Quality, content_hash, sketch};

@@ -111,7 +111,7 @@ impl<'a> FeedPoll<'a> {
     }
 
     /// Feeds have the policy of their source, sitemaps an interval; a sitemap whose
-    /// index is dated is polled when the index says so, and once a week.
+    /// index is dated is polled when the index says so, and once per week.
     pub(super) fn policy(&self) -> Policy {
         let hours = |hours: u64| Policy::Fixed {
             every: Duration::from_secs(hours * 3600),
