@@ -460,7 +460,7 @@ fn a_service_is_added_by_flags_and_its_fields_are_checked() {
         desk.run(&[&["source", "add", url, "--name", "hn"], more].concat())
     };
     let rows: [(&[&str], &str); 4] = [
-        (&["--kind", "hackernew"], "may be feed, newsapi"),
+        (&["--kind", "hackernew"], "valid: feed, newsapi"),
         (
             &["--kind", "hackernews", "--ask", "{\"lsit\": 1}"],
             "config.lsit: is unknown",

@@ -104,7 +104,7 @@ impl Poller {
             false => error,
             true => PollError {
                 message: format!(
-                    "an HTML page, not a feed; its feed {} is polled from now on",
+                    "a page, not a feed; its feed {} is polled from now on",
                     poll.feed.url
                 ),
                 ..error

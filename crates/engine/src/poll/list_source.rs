@@ -23,7 +23,7 @@ use crate::sources::{LISTING, SourceSettings};
 const MAX_SITEMAPS: usize = 4;
 
 /// A value, or the error of the source as a message.
-pub(super) type Listing<T> = std::result::Result<T, String>;
+pub(super) type SourceResult<T> = std::result::Result<T, String>;
 
 /// One item that a source lists now.
 pub(super) struct ListedItem {
@@ -56,7 +56,7 @@ impl Poller {
         &self,
         source: &Source,
         timeout: Option<Duration>,
-    ) -> Result<Listing<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<Vec<ListedItem>>> {
         let Some(feed) = self.feed_of(source).await? else {
             return Ok(Err("the source has no feed".to_owned()));
         };
@@ -83,7 +83,7 @@ impl Poller {
         poll: &FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<Listing<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<Vec<ListedItem>>> {
         let politeness = poll.settings.feed_politeness();
         let request = request(url, Purpose::Feed, timeout);
         let response = match self.fetch_now(request, politeness).await? {
@@ -109,7 +109,7 @@ impl Poller {
         poll: &FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<Listing<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<Vec<ListedItem>>> {
         let (source, settings) = (&poll.source, &poll.settings);
         let (mut waiting, mut found) = (vec![url], Vec::<ListedItem>::new());
         for _ in 0..MAX_SITEMAPS {
@@ -148,7 +148,7 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<Listing<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<Vec<ListedItem>>> {
         let request = request(url, Purpose::Page, timeout);
         let response = match self.fetch_now(request, poll.settings.politeness()).await? {
             Ok(response) => response,
@@ -170,7 +170,7 @@ impl Poller {
         &self,
         request: Request,
         politeness: Politeness,
-    ) -> Result<Listing<Box<Response>>> {
+    ) -> Result<SourceResult<Box<Response>>> {
         Ok(match self.context.fetch(request, politeness).await? {
             FetchResult::Response(response) if response.is_success() => Ok(response),
             FetchResult::Response(response) => Err(format!("status {}", response.status)),
