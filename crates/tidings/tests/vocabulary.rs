@@ -4,9 +4,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod tidings;
 #[path = "vocabulary/literals.rs"]
 mod literals;
+mod tidings;
 
 use std::path::{Path, PathBuf};
 
@@ -92,8 +92,25 @@ const BANNED: &[(&str, &str)] = &[
 /// Rates are "per day", not "a day".
 const RATE_UNITS: &[&str] = &["second", "minute", "hour", "day", "week"];
 const COUNTED: &[&str] = &[
-    "items", "requests", "pages", "urls", "articles", "documents", "polls", "times", "bytes",
-    "events", "claims", "visits", "stories", "rows", "keys", "feeds", "tries", "once", "fetched",
+    "items",
+    "requests",
+    "pages",
+    "urls",
+    "articles",
+    "documents",
+    "polls",
+    "times",
+    "bytes",
+    "events",
+    "claims",
+    "visits",
+    "stories",
+    "rows",
+    "keys",
+    "feeds",
+    "tries",
+    "once",
+    "fetched",
 ];
 
 /// The banned phrases of a text, with what to say instead.
@@ -202,7 +219,10 @@ fn help_pages(command: &[String], problems: &mut Vec<String>) -> usize {
         .unwrap_or_default();
     let mut pages = 1;
     for line in below.lines() {
-        let Some(name) = line.strip_prefix("  ").and_then(|line| line.split(' ').next()) else {
+        let Some(name) = line
+            .strip_prefix("  ")
+            .and_then(|line| line.split(' ').next())
+        else {
             continue;
         };
         if !name.is_empty() && name != "help" {

@@ -24,7 +24,9 @@ pub fn prose_of(code: &str) -> Vec<(usize, String)> {
         } else if let Some(hashes) = raw_string(rest, at, bytes) {
             let open = rest.find('"').map_or(rest.len(), |quote| quote + 1);
             let close = format!("\"{}", "#".repeat(hashes));
-            let end = rest[open..].find(&close).map_or(rest.len(), |end| open + end);
+            let end = rest[open..]
+                .find(&close)
+                .map_or(rest.len(), |end| open + end);
             found.push((line, rest[open..end].to_owned()));
             last_comment = 0;
             (end + close.len()).min(rest.len())
@@ -44,7 +46,8 @@ pub fn prose_of(code: &str) -> Vec<(usize, String)> {
 
 /// The number of hashes, if a raw string begins here.
 fn raw_string(rest: &str, at: usize, bytes: &[u8]) -> Option<usize> {
-    let is_inside_a_word = at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
+    let is_inside_a_word =
+        at > 0 && (bytes[at - 1].is_ascii_alphanumeric() || bytes[at - 1] == b'_');
     let after = rest.strip_prefix('r').or_else(|| rest.strip_prefix("br"))?;
     let hashes = after.len() - after.trim_start_matches('#').len();
     (!is_inside_a_word && after[hashes..].starts_with('"')).then_some(hashes)
