@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use tidings_document::Document;
 use tidings_engine::{DeliverOptions, Deliverer, PageArchive};
 use tidings_net::Client;
-use tidings_sinks::{Context, Page, Pages, Sink, build};
+use tidings_sinks::{Context, Page, PageSource, Sink, build};
 use tidings_store::Store;
 
 use crate::config::{Config, NamedSink};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 struct Kept(PageArchive);
 
 #[async_trait]
-impl Pages for Kept {
+impl PageSource for Kept {
     async fn page(&self, document: &Document) -> std::io::Result<Option<Page>> {
         let Some(name) = document.raw_html.clone() else {
             return Ok(None);
