@@ -203,7 +203,7 @@ fn a_source_that_can_not_be_added_is_explained() {
         polled.contains("failed: a page, not a feed; its feed"),
         "{polled}"
     );
-    assert!(!setup.ok(&["source", "ls"]).contains("failing"));
+    assert!(!setup.ok(&["source", "ls"]).contains("failed "));
 }
 
 #[test]
