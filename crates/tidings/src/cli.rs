@@ -95,8 +95,6 @@ pub(crate) enum Command {
     Simulate(commands::simulate::SimulateArgs),
     Url(commands::url::UrlArgs),
     Feed(commands::feed::FeedArgs),
-    Bench(commands::bench::BenchArgs),
-    Torture(commands::torture::TortureArgs),
     Check(commands::check::CheckArgs),
     Doctor(commands::doctor::DoctorArgs),
     Config(commands::config::ConfigArgs),

@@ -3,7 +3,6 @@
 pub(crate) mod add;
 pub(crate) mod apply;
 pub(crate) mod article_preview;
-pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod completions;
@@ -27,6 +26,5 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod tail;
 pub(crate) mod token;
-pub(crate) mod torture;
 pub(crate) mod url;
 pub(crate) mod work;
