@@ -2,7 +2,7 @@
 
 pub(crate) mod add;
 pub(crate) mod apply;
-pub(crate) mod bench;
+pub(crate) mod article_preview;
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod completions;
@@ -18,7 +18,6 @@ pub(crate) mod frontier;
 pub(crate) mod migrate_schema;
 pub(crate) mod migrate_store;
 pub(crate) mod poll;
-pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod sim;
@@ -27,6 +26,5 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod tail;
 pub(crate) mod token;
-pub(crate) mod torture;
 pub(crate) mod url;
 pub(crate) mod work;

@@ -8,16 +8,15 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod format;
 mod logging;
-mod loopback;
 mod output;
 mod progress;
 mod roles;
+mod run_status;
 mod shutdown;
 mod sinks;
 mod stores;
-mod watch;
-mod words;
 
 use std::process::ExitCode;
 
@@ -46,7 +45,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Completions(_) => unreachable!("handled before the configuration is read"),
         Command::Add(args) => commands::add::run(&args, &config, json),
         Command::Apply(args) => commands::apply::run(&args, &config, json),
-        Command::Bench(args) => commands::bench::run(&args, json),
         Command::Check(args) => commands::check::run(&args, &config, &settings, json),
         Command::Config(args) => commands::config::run(&args, &settings, json),
         Command::Discover(args) => commands::discover::run(&args, &config, json),
@@ -68,7 +66,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Simulate(args) => commands::simulate::run(&args, json),
         Command::Source(args) => commands::source::run(&args, &config, json),
         Command::Tail(args) => commands::tail::run(&args, &config, json),
-        Command::Torture(args) => commands::torture::run(&args, &config, json),
         Command::Token(args) => commands::token::run(&args, &config, json),
         Command::Work(args) => commands::work::run(&args, &config, json),
         Command::Url(args) => commands::url::run(&args, json),
