@@ -38,7 +38,7 @@ pub(crate) fn learned(
         },
         Ok(response) => HostChange {
             delay: eased,
-            rest: rest(response.timings.first_byte),
+            cooldown: rest(response.timings.first_byte),
             is_error: response.status >= 500,
             ..HostChange::default()
         },

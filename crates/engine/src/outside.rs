@@ -84,8 +84,8 @@ impl FetchContext {
     /// is asked.
     async fn while_held<T>(&self, slot: &HostPermit, asking: impl Future<Output = T>) -> Option<T> {
         let mut asking = pin!(asking);
-        let mut until = slot.asked_at + safe_lease_window(self.lease);
-        let mut beat = interval_at(slot.asked_at + self.lease / 3, self.lease / 3);
+        let mut until = slot.requested_at + safe_lease_window(self.lease);
+        let mut beat = interval_at(slot.requested_at + self.lease / 3, self.lease / 3);
         loop {
             tokio::select! {
                 // First: whoever wakes up late must not ask any more.

@@ -129,14 +129,17 @@ impl<'a> PoliteFetch<'a> {
             gap => gap + ROUNDED,
         };
         if steps.host == home {
-            let rest = learned.rest.max(gap);
-            return Ok(HostChange { rest, ..learned });
+            let cooldown = learned.cooldown.max(gap);
+            return Ok(HostChange {
+                cooldown,
+                ..learned
+            });
         }
         if let Some(turn) = &steps.turn {
             outside.store.release_host(turn, &learned).await?;
         }
         Ok(HostChange {
-            rest: gap,
+            cooldown: gap,
             ..HostChange::default()
         })
     }

@@ -43,7 +43,7 @@ impl Poller {
         every: Duration,
     ) -> Result<Duration, CollectError> {
         let store = &self.outside.store;
-        let (now, seen) = (store.now().await?, store.mark(MARK).await?);
+        let (now, seen) = (store.now().await?, store.shared_value(MARK).await?);
         if let Some(mark) = &seen
             && mark.at > now
         {

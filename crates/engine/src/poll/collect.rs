@@ -411,7 +411,7 @@ async fn wanted(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectE
 
 /// Marks that a run is under way, unless one is.
 async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
-    let (now, seen) = (store.now().await?, store.mark(MARK).await?);
+    let (now, seen) = (store.now().await?, store.shared_value(MARK).await?);
     if let Some(mark) = &seen
         && mark.at > now
     {

@@ -47,7 +47,7 @@ impl SharedPrice {
             None => Budget::like_fixed(feeds.max(1), LIKE_EVERY),
         };
         let time = Timestamp::from_millisecond(now.0).unwrap_or_default();
-        let (seen, polls) = (store.mark(NAME).await?, store.polls().await?);
+        let (seen, polls) = (store.shared_value(NAME).await?, store.polls().await?);
         let control = match &seen {
             None => PriceControl::new(time),
             Some(mark) => {

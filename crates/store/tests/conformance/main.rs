@@ -25,12 +25,12 @@ macro_rules! on_both_engines {
 }
 
 mod bulk;
-mod checkup;
 mod claim;
 mod complete;
-mod near;
+mod diagnostics;
+mod host_permits;
+mod near_duplicates;
 mod outbox;
 mod registry;
 mod schema;
-mod slots;
 mod submit;

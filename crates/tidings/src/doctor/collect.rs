@@ -50,7 +50,7 @@ async fn kept(config: &Config) -> Kept {
     match everything(&store, config).await {
         Ok(all) => Kept::All(Box::new(all)),
         Err(error) => Kept::Closed {
-            place: store.place().to_owned(),
+            place: store.location().to_owned(),
             why: error.to_string(),
         },
     }
@@ -73,7 +73,7 @@ async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
     // Between the two the answer was given.
     let apart = before.since(theirs).max(theirs.since(after));
     Ok(StoreFacts {
-        place: store.place().to_owned(),
+        place: store.location().to_owned(),
         schema_version: SCHEMA_VERSION,
         bytes: diagnostics.bytes,
         connections: diagnostics.connections,
