@@ -118,7 +118,7 @@ impl StoreClock {
         }
     }
 
-    /// Never reads earlier than `moment` again, whatever the machine's clock says.
+    /// Never reads earlier than `moment` again, whatever the machine's clock reads.
     pub(crate) fn advance_to(&self, moment: i64) {
         let mut last = self.last();
         if last.is_some_and(|last| last.time < moment) {
@@ -218,7 +218,7 @@ mod tests {
         // Requested with the last reading, received now.
         let long_ago = now - Duration::from_secs(100);
         assert_eq!(clock.read(1_100_000, long_ago).unwrap(), 1_100_000);
-        // The last one may have been taken right after its request.
+        // The last one may have been read right after its request.
         assert!(clock.read(1_199_000, now).is_ok());
     }
 

@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Makes a URL an alias of a page: submitting it is `known` from now on.
-    /// `kind` says why, for example `canonical`.
+    /// `kind` is the reason, for example `canonical`.
     pub async fn add_alias(&self, id: FrontierId, page: FrontierId, kind: &str) -> Result<()> {
         let now = self.now().await?;
         let sql =

@@ -1,7 +1,7 @@
 //! Lists of frontier rows: keyset pagination, so that page a million costs as much
 //! as the first, with filters and a choice of order. Ids, discovery times and failed
 //! URLs have indexes. Other filters scan a slice at a time within a timeout, so that
-//! the hot path has no more indexes to maintain; other orders sort what matches.
+//! the hot path has no more indexes to maintain; without an index matches are sorted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -60,7 +60,7 @@ impl Order {
         matches!(self, Self::Id | Self::Newest)
     }
 
-    /// The ascending sort key in SQL, for orders without an index.
+    /// The ascending sort key in SQL, where no index has the order.
     fn ascending(self, due: &str) -> Option<String> {
         match self {
             Self::Id | Self::Newest => None,

@@ -10,7 +10,7 @@ use tidings_document::{ALIKE, Sketch};
 use crate::ids::FrontierId;
 
 /// Documents indexed under one key. Of a story with more copies the first are
-/// enough to be found; a phrase that everybody uses is no useful key.
+/// enough to be found; a phrase common to all is no useful key.
 pub(crate) const MAX_DOCUMENTS_PER_KEY: usize = 32;
 
 /// Documents compared in one look-up: a bound on its cost.

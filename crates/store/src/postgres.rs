@@ -185,7 +185,7 @@ impl PostgresEngine {
     }
 
     /// Keeps the clock from reading earlier than the last event, whatever the
-    /// server's clock says.
+    /// server's clock reads.
     async fn advance_past_last_event(&self) -> Result<()> {
         let mut connection = self.pool.get().await?;
         let last = last_event(&mut connection).await?;

@@ -132,7 +132,7 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
     assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
     for (what, said) in [
         ("data folder", "/proc/none can't be written"),
-        ("store", "does not answer"),
+        ("store", "store unavailable"),
         ("name servers", "net.dns names other servers"),
         (
             "proxy socks5://127.0.0.1:9",

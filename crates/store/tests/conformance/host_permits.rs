@@ -1,4 +1,4 @@
-//! Turns at a host: feeds and pages wait for the same gate.
+//! Host permits: feeds and pages share the limits of a host.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tidings_url::HostKey;
 use crate::fixture::{Fixture, MINUTE, SECOND, fetched, target};
 
 on_both_engines!(
-    a_slot_and_a_claim_exclude_each_other,
-    slots_keep_the_delay,
-    a_slot_that_was_lost_changes_nothing,
-    what_a_poll_learns_of_a_host_is_kept,
+    a_permit_and_a_claim_exclude_each_other,
+    permits_respect_the_delay,
+    a_lost_permit_changes_nothing,
+    a_poll_updates_the_limits_of_its_host,
 );
 
 const PAGE: &str = "https://a.example/story";
@@ -20,79 +20,86 @@ fn host() -> HostKey {
     target(PAGE).host
 }
 
-async fn take(t: &Fixture) -> Result<HostPermit, Duration> {
+async fn acquire(t: &Fixture) -> Result<HostPermit, Duration> {
     match t.store.acquire_host(&host(), MINUTE).await.unwrap() {
-        AcquiredHost::Now(slot) => Ok(slot),
+        AcquiredHost::Now(permit) => Ok(permit),
         AcquiredHost::Later(wait) => Err(wait),
     }
 }
 
-async fn a_slot_and_a_claim_exclude_each_other(t: Fixture) {
+async fn a_permit_and_a_claim_exclude_each_other(t: Fixture) {
     t.submit(&[PAGE]).await;
-    let slot = take(&t).await.unwrap();
-    assert_eq!(t.claim(1).await.len(), 0, "the host is being asked");
-    assert_eq!(take(&t).await, Err(MINUTE));
+    let permit = acquire(&t).await.unwrap();
+    assert_eq!(
+        t.claim(1).await.len(),
+        0,
+        "the host has a request in flight"
+    );
+    assert_eq!(acquire(&t).await, Err(MINUTE));
     t.store
-        .release_host(&slot, &HostChange::default())
+        .release_host(&permit, &HostChange::default())
         .await
         .unwrap();
     assert_eq!(t.claim(1).await.len(), 0, "its delay is not over");
-    t.pass(SECOND);
+    t.advance(SECOND);
     let claim = t.claim_one().await;
-    assert!(take(&t).await.is_err());
+    assert!(acquire(&t).await.is_err());
     t.complete(&claim, fetched()).await;
-    t.pass(SECOND);
-    assert!(take(&t).await.is_ok());
+    t.advance(SECOND);
+    assert!(acquire(&t).await.is_ok());
 }
 
-async fn slots_keep_the_delay(t: Fixture) {
-    let slot = take(&t).await.unwrap();
-    assert_eq!(slot.delay, SECOND);
-    t.pass(Duration::from_millis(300));
+async fn permits_respect_the_delay(t: Fixture) {
+    let permit = acquire(&t).await.unwrap();
+    assert_eq!(permit.delay, SECOND);
+    t.advance(Duration::from_millis(300));
     t.store
-        .release_host(&slot, &HostChange::default())
+        .release_host(&permit, &HostChange::default())
         .await
         .unwrap();
-    assert_eq!(take(&t).await, Err(Duration::from_millis(700)));
-    t.pass(Duration::from_millis(700));
-    assert!(take(&t).await.is_ok());
+    assert_eq!(acquire(&t).await, Err(Duration::from_millis(700)));
+    t.advance(Duration::from_millis(700));
+    assert!(acquire(&t).await.is_ok());
 }
 
-async fn a_slot_that_was_lost_changes_nothing(t: Fixture) {
-    let lost = take(&t).await.unwrap();
-    t.pass(MINUTE);
-    let held = take(&t).await.unwrap();
+async fn a_lost_permit_changes_nothing(t: Fixture) {
+    let lost = acquire(&t).await.unwrap();
+    t.advance(MINUTE);
+    let held = acquire(&t).await.unwrap();
     t.store
         .release_host(&lost, &HostChange::default())
         .await
         .unwrap();
-    t.pass(SECOND * 2);
-    assert!(take(&t).await.is_err(), "the second holder is still at it");
+    t.advance(SECOND * 2);
+    assert!(
+        acquire(&t).await.is_err(),
+        "the second holder still has the host"
+    );
     t.store.extend_host_permit(&held, MINUTE * 2).await.unwrap();
-    t.pass(MINUTE);
-    assert!(take(&t).await.is_err(), "its lease was extended");
+    t.advance(MINUTE);
+    assert!(acquire(&t).await.is_err(), "its lease was extended");
 }
 
-async fn what_a_poll_learns_of_a_host_is_kept(t: Fixture) {
+async fn a_poll_updates_the_limits_of_its_host(t: Fixture) {
     t.submit(&[PAGE]).await;
-    let slot = take(&t).await.unwrap();
+    let permit = acquire(&t).await.unwrap();
     let change = HostChange {
         delay: Some(SECOND * 5),
         block_for: Some(MINUTE),
         is_error: true,
         ..HostChange::default()
     };
-    t.store.release_host(&slot, &change).await.unwrap();
-    let kept = t.store.host(slot.host).await.unwrap().unwrap();
-    assert_eq!((kept.delay_ms, kept.errors, kept.in_flight), (5000, 1, 0));
-    assert_eq!(take(&t).await, Err(MINUTE));
-    t.pass(SECOND * 30);
+    t.store.release_host(&permit, &change).await.unwrap();
+    let host = t.store.host(permit.host).await.unwrap().unwrap();
+    assert_eq!((host.delay_ms, host.errors, host.in_flight), (5000, 1, 0));
+    assert_eq!(acquire(&t).await, Err(MINUTE));
+    t.advance(SECOND * 30);
     assert_eq!(
         t.claim(1).await.len(),
         0,
         "it is blocked for the workers too"
     );
-    t.pass(SECOND * 30);
+    t.advance(SECOND * 30);
     let claim = t.claim_one().await;
     t.complete(&claim, Outcome::Released).await;
 }
