@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{Statement, Value};
 use crate::moment::{Moment, millis};
-use crate::store::Clock;
+use crate::options::Clock;
 
 /// While the store clock is ahead of the machine's it runs slower by an eighth.
 const SLEW_DIVISOR: u32 = 8;
@@ -97,17 +97,17 @@ impl StoreClock {
                 reading,
             });
         }
-        let own = slew(
+        let slewed = slew(
             before.time,
             requested.saturating_duration_since(before.received),
         );
-        if time >= own {
+        if time >= slewed {
             *before = reading;
-        } else if requested >= before.received && time < own - JUMP_THRESHOLD_MS {
+        } else if requested >= before.received && time < slewed - JUMP_THRESHOLD_MS {
             // Not a reading that arrived out of order, and more than jitter.
             before.is_ahead = true;
         }
-        Ok(time.max(own))
+        Ok(time.max(slewed))
     }
 
     /// Leases and deadlines were shifted: the jump takes effect.

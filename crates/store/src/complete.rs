@@ -3,10 +3,11 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::documents::{PreparedDocument, prepare};
 use crate::frontier::{Completion, HostChange, LeaseToken, Outcome, Status};
 use crate::moment::millis;
-use crate::submission::{Prepared, storable};
+use crate::new_document::{PreparedDocument, prepare_document};
+use crate::storable::storable;
+use crate::submission::Prepared;
 
 /// The changes to the rows of one claimed URL.
 #[derive(Debug, Clone)]
@@ -106,7 +107,7 @@ pub(crate) fn prepare_completion(completion: &Completion) -> PreparedCompletion 
         } => PreparedCompletion {
             due_in: again_in.map(millis),
             fetched: Some(fetched(etag, last_modified, content_hash)),
-            document: document.as_deref().map(prepare),
+            document: document.as_deref().map(prepare_document),
             detail: detail(json!({})),
             ..base
         },
@@ -125,7 +126,7 @@ pub(crate) fn prepare_completion(completion: &Completion) -> PreparedCompletion 
         } => PreparedCompletion {
             status: Some(Status::Dead),
             reason: Some("redirect".to_owned()),
-            document: document.as_deref().map(prepare),
+            document: document.as_deref().map(prepare_document),
             detail: detail(json!({ "to": to.target.url.as_str() })),
             moved_to: Some((Prepared::of(to), fetched(etag, last_modified, content_hash))),
             event: "redirected",

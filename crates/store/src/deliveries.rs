@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::Cursor;
 use crate::moment::{Moment, millis};
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
 /// A claimed delivery of a document to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]

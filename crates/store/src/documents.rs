@@ -5,31 +5,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use tidings_document::Sketch;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
-use crate::ids::{FrontierId, HostId, UrlId, split};
+use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::ParseCursorError;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::submission::storable;
-
-/// A document as it comes from extraction.
-#[derive(Debug, Clone)]
-pub struct NewDocument {
-    /// The url key of the final URL: the id of the document everywhere.
-    pub key: UrlKey,
-    pub source_id: i64,
-    pub title: String,
-    /// Hash of the normalised text; `None` for empty ones, so they never collide.
-    pub content_hash: Option<Vec<u8>>,
-    /// For finding near-duplicates; `None` for texts that are too short.
-    pub sketch: Option<Sketch>,
-    /// Everything, as JSON.
-    pub body: String,
-}
 
 /// A stored document.
 #[derive(Debug, Clone, Serialize)]
@@ -75,28 +58,6 @@ impl FromStr for ChangeCursor {
 
 /// Documents read in one statement.
 const DOCUMENTS_PER_QUERY: usize = 100;
-
-/// [`NewDocument`] in the shape of its row.
-#[derive(Debug, Clone)]
-pub(crate) struct PreparedDocument {
-    pub(crate) key_tail: [u8; 16],
-    pub(crate) source_id: i64,
-    pub(crate) title: String,
-    pub(crate) content_hash: Option<Vec<u8>>,
-    pub(crate) sketch: Option<Sketch>,
-    pub(crate) body: String,
-}
-
-pub(crate) fn prepare(document: &NewDocument) -> PreparedDocument {
-    PreparedDocument {
-        key_tail: split(&document.key).1,
-        source_id: document.source_id,
-        title: storable(&document.title),
-        content_hash: document.content_hash.clone(),
-        sketch: document.sketch.clone(),
-        body: storable(&document.body),
-    }
-}
 
 const COLUMNS: &str = "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, cluster, fetched_at, body";
 

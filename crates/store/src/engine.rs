@@ -11,8 +11,6 @@ use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
-use crate::listing::LeaseSql;
-use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::near_duplicates::NearDuplicate;
 use crate::submission::Prepared;
@@ -70,6 +68,23 @@ pub(crate) trait Engine: Send + Sync + Debug {
 
     /// Where the data is, for messages. Never with a password.
     fn location(&self) -> &str;
+}
+
+/// Where an engine stores leases and due times.
+#[derive(Debug)]
+pub(crate) struct LeaseSql {
+    /// The table with `owner` and `attempt` of leased URLs, joined as `q`.
+    pub(crate) leases: &'static str,
+    pub(crate) due: &'static str,
+}
+
+/// The engines store the queue differently: how one reads and writes it.
+/// A row is host, URL, priority, due time, owner, attempt and crashes, in this
+/// order; inserting an existing row changes nothing.
+#[derive(Debug)]
+pub(crate) struct QueueSql {
+    pub(crate) select: &'static str,
+    pub(crate) insert: &'static [&'static str],
 }
 
 /// SQL that both engines understand, with `$1`, `$2`, … for the values.

@@ -10,8 +10,8 @@ use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::{Moment, millis};
 use crate::shared_values::POLLS;
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
 /// The state of one feed or sitemap.
 #[derive(Debug, Clone, Serialize)]

@@ -1,5 +1,5 @@
 //! The values of the frontier: submissions, claims and completions. The operations
-//! are in [`crate::store`].
+//! are methods of [`Store`](crate::Store).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidings_url::{FetchUrl, HostKey, UrlKey};
 
-use crate::documents::NewDocument;
 use crate::ids::FrontierId;
 use crate::moment::Moment;
+use crate::new_document::NewDocument;
 
 /// Lowest and highest priority; higher is sooner.
 pub(crate) const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=10;

@@ -139,7 +139,7 @@ impl Store {
         let values = [
             Value::Int(id.0),
             Value::Int(i64::from(robots.status)),
-            Value::from(crate::submission::storable(&robots.body)),
+            Value::from(crate::storable::storable(&robots.body)),
             Value::from(robots.fetched_at),
             Value::from(robots.expires_at),
         ];

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tidings_url::UrlKey;
 
-use crate::engine::{Row, Statement, Value};
+use crate::engine::{LeaseSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::frontier::{Origin, Status};
 use crate::ids::{FrontierId, HostId, UrlId};
@@ -200,14 +200,6 @@ const SLICE_ROWS: u32 = 10_000;
 const MAX_DIRECT_ROWS: i64 = 20_000;
 /// More rows are not sorted for an interactive caller.
 pub(crate) const MAX_SORTED_ROWS: u32 = 50_000;
-
-/// Where an engine stores leases and due times.
-#[derive(Debug)]
-pub(crate) struct LeaseSql {
-    /// The table with `owner` and `attempt` of leased URLs, joined as `q`.
-    pub(crate) leases: &'static str,
-    pub(crate) due: &'static str,
-}
 
 impl LeaseSql {
     fn select(&self) -> String {

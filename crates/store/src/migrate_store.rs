@@ -135,15 +135,6 @@ static TABLES: &[Table] = &[
     },
 ];
 
-/// The engines store the queue differently: how one reads and writes it.
-/// A row is host, URL, priority, due time, owner, attempt and crashes, in this
-/// order; inserting an existing row changes nothing.
-#[derive(Debug)]
-pub(crate) struct QueueSql {
-    pub(crate) select: &'static str,
-    pub(crate) insert: &'static [&'static str],
-}
-
 /// Rows read and written at a time. PostgreSQL accepts at most 65,535 values in
 /// one statement; the widest table has 23 columns.
 const PAGE_ROWS: usize = 500;

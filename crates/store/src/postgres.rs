@@ -19,17 +19,15 @@ use tokio_postgres::Config;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
-use crate::engine::{Durability, Engine, QueryResult, Statement};
+use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
-use crate::listing::LeaseSql;
-use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
 use crate::near_duplicates::NearDuplicate;
+use crate::options::StoreOptions;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
-use crate::store::StoreOptions;
 use crate::submission::Prepared;
 
 use pool::{Connection, Pool};

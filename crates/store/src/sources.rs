@@ -8,8 +8,8 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::Moment;
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
 /// The definition of a source by an operator.
 #[derive(Debug, Clone)]
@@ -159,14 +159,14 @@ impl Store {
     /// Replaces the definition of a source; takes effect at its next use.
     pub async fn update_source(&self, id: i64, new: &NewSource) -> Result<()> {
         let now = self.now().await?;
-        let taken = "SELECT source_id FROM sources WHERE name = $1 AND source_id <> $2";
-        let taken = self
+        let same_name = "SELECT source_id FROM sources WHERE name = $1 AND source_id <> $2";
+        let conflicting = self
             .rows(Statement::new(
-                taken,
+                same_name,
                 [Value::from(new.name.as_str()), Value::Int(id)],
             ))
             .await?;
-        if !taken.is_empty() {
+        if !conflicting.is_empty() {
             return Err(StoreError::Conflict(format!(
                 "there is already a source named {:?}",
                 new.name

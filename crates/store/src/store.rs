@@ -4,85 +4,27 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidings_document::Sketch;
 use tracing::debug;
 
 use crate::complete::prepare_completion;
-use crate::engine::{Engine, QueryResult, Row, Statement, Value};
+use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
+use crate::options::StoreOptions;
 use crate::postgres::{self, PostgresEngine};
 use crate::sqlite::{self, SqliteEngine};
 use crate::submission::{BATCH, Plan};
 
 /// Attempts of a call that met a deadlock or a lost connection.
 const MAX_ATTEMPTS: u32 = 4;
-
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct StoreOptions {
-    /// The delay between two requests to a host that specifies none.
-    pub host_delay: Duration,
-    /// Requests in flight to one host, over all machines.
-    pub max_per_host: u16,
-    /// Connections of this process to PostgreSQL.
-    pub connections: usize,
-    pub(crate) clock: Clock,
-    pub(crate) migrate_to: Option<i64>,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            host_delay: Duration::from_secs(1),
-            max_per_host: 1,
-            connections: 6,
-            clock: Clock::Database,
-            migrate_to: None,
-        }
-    }
-}
-
-impl StoreOptions {
-    /// Time stands still at `milliseconds` (since 1970) until a test advances it.
-    pub fn with_manual_clock(self, milliseconds: Arc<AtomicI64>) -> Self {
-        Self {
-            clock: Clock::Manual(milliseconds),
-            ..self
-        }
-    }
-
-    /// Opens at another version of the schema: 0 drops everything.
-    pub fn at_schema_version(self, version: i64) -> Self {
-        Self {
-            migrate_to: Some(version),
-            ..self
-        }
-    }
-}
-
-/// Where the time comes from.
-#[derive(Debug, Clone)]
-pub(crate) enum Clock {
-    Database,
-    Manual(Arc<AtomicI64>),
-}
-
-impl Clock {
-    pub(crate) fn manual(&self) -> Option<i64> {
-        match self {
-            Self::Database => None,
-            Self::Manual(time) => Some(time.load(Ordering::SeqCst)),
-        }
-    }
-}
 
 /// A handle on the persistent state. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
@@ -275,11 +217,11 @@ impl Store {
         self.engine.diagnostics()
     }
 
-    pub(crate) fn lease_sql(&self) -> &'static crate::listing::LeaseSql {
+    pub(crate) fn lease_sql(&self) -> &'static LeaseSql {
         self.engine.lease_sql()
     }
 
-    pub(crate) fn queue_statements(&self) -> &'static crate::migrate_store::QueueSql {
+    pub(crate) fn queue_statements(&self) -> &'static QueueSql {
         self.engine.queue_statements()
     }
 

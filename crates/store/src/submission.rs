@@ -7,6 +7,7 @@ use tidings_url::NORMALIZER_VERSION;
 
 use crate::frontier::{PRIORITIES, Submission};
 use crate::ids::{FrontierId, split};
+use crate::storable::storable;
 
 /// Rows of one statement: enough to amortise it, few enough to hold locks briefly.
 pub(crate) const BATCH: usize = 1000;
@@ -50,11 +51,6 @@ impl Prepared {
             norm_v: NORMALIZER_VERSION as i16,
         }
     }
-}
-
-/// PostgreSQL rejects NUL in text; no stored value needs it.
-pub(crate) fn storable(text: &str) -> String {
-    text.replace('\0', "")
 }
 
 /// Batches for the engine, and for each submission the position of its verdict.

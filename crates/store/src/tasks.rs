@@ -9,8 +9,8 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::{Moment, millis};
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
 /// A task and its status.
 #[derive(Debug, Clone, Serialize)]

@@ -596,11 +596,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
         .take(3)
         .collect();
     assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
-    assert_eq!(
-        stored.len(),
-        acknowledged.len(),
-        "only what was submitted"
-    );
+    assert_eq!(stored.len(), acknowledged.len(), "only what was submitted");
 }
 
 /// A document as a slow transaction writes it.

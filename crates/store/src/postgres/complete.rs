@@ -76,18 +76,18 @@ pub(super) async fn complete(
     );
     connection.query(LOCK_HOSTS, &[&hosts]).await?;
 
-    let mut left = vec![None; batch.len()];
-    for (at, until) in leave_queue(connection, batch, now).await? {
-        left[at] = Some(until > now);
+    let mut ended = vec![None; batch.len()];
+    for (at, until) in end_leases(connection, batch, now).await? {
+        ended[at] = Some(until > now);
     }
-    let accepted: Vec<bool> = left.iter().map(Option::is_some).collect();
+    let accepted: Vec<bool> = ended.iter().map(Option::is_some).collect();
     let held: Vec<&PreparedCompletion> = batch
         .iter()
         .zip(&accepted)
         .filter(|(_, held)| **held)
         .map(|(completion, _)| completion)
         .collect();
-    let in_time: Vec<bool> = left.into_iter().flatten().collect();
+    let in_time: Vec<bool> = ended.into_iter().flatten().collect();
     if held.is_empty() {
         return Ok(accepted);
     }
@@ -148,17 +148,17 @@ async fn add_final_hosts(
 
 /// Dequeues rows, or reschedules them. Returns the positions whose lease was not
 /// lost, and when their leases end.
-async fn leave_queue(
+async fn end_leases(
     connection: &mut Connection<'_>,
     batch: &[PreparedCompletion],
     now: i64,
 ) -> Result<Vec<(usize, i64)>> {
     let mut held = Vec::with_capacity(batch.len());
-    for stays in [false, true] {
+    for is_rescheduled in [false, true] {
         let part: Vec<(usize, &PreparedCompletion)> = batch
             .iter()
             .enumerate()
-            .filter(|(_, completion)| completion.due_in.is_some() == stays)
+            .filter(|(_, completion)| completion.due_in.is_some() == is_rescheduled)
             .collect();
         if part.is_empty() {
             continue;
@@ -167,7 +167,7 @@ async fn leave_queue(
         let urls: Vec<&[u8]> = part.iter().map(|(_, s)| &s.ticket.id.url.0[..]).collect();
         let attempts: Vec<i32> = part.iter().map(|(_, s)| s.ticket.attempt).collect();
         let positions: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
-        let rows = if stays {
+        let rows = if is_rescheduled {
             let dues: Vec<i64> = part
                 .iter()
                 .map(|(_, s)| now.saturating_add(s.due_in.unwrap_or(0)))

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::near_duplicates;
 use super::pool::Connection;
-use crate::documents::PreparedDocument;
 use crate::error::Result;
 use crate::ids::FrontierId;
+use crate::new_document::PreparedDocument;
 
 const BEFORE: &str = "SELECT n.at::INTEGER, d.revision, d.content_hash
     FROM unnest($1::BIGINT[], $2::BYTEA[]) WITH ORDINALITY AS n(host_id, url_id, at)

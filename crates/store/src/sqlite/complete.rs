@@ -11,9 +11,9 @@ use super::rows::{add_event, dequeue, enqueue, head_of, write_counter_deltas};
 use super::submit::ensure_host;
 use crate::complete::{Fetched, PreparedCompletion, PreparedHostChange, Retries};
 use crate::counters::{CounterDeltas, stored_status};
-use crate::documents::PreparedDocument;
 use crate::frontier::Status;
 use crate::ids::FrontierId;
+use crate::new_document::PreparedDocument;
 use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
 
@@ -37,9 +37,9 @@ pub(super) fn complete(
     let mut accepted = Vec::with_capacity(batch.len());
     for completion in batch {
         let id = completion.ticket.id;
-        let left = leave_queue(connection, completion, now)?;
-        accepted.push(left.is_some());
-        let Some(in_time) = left else {
+        let ended = end_lease(connection, completion, now)?;
+        accepted.push(ended.is_some());
+        let Some(in_time) = ended else {
             continue;
         };
         let (source_id, origin, status) = update_url(connection, completion, now)?;
@@ -67,13 +67,13 @@ pub(super) fn complete(
 
 /// Ends the lease and dequeues the URL, or queues it with its next due time. True if
 /// the lease was still live; `None` if it was lost.
-fn leave_queue(
+fn end_lease(
     connection: &Connection,
     completion: &PreparedCompletion,
     now: i64,
 ) -> rusqlite::Result<Option<bool>> {
     let id = completion.ticket.id;
-    let left = connection
+    let ended = connection
         .prepare_cached(
             "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
         )?
@@ -82,7 +82,7 @@ fn leave_queue(
             Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
         })
         .optional()?;
-    let Some((position, in_time)) = left else {
+    let Some((position, in_time)) = ended else {
         return Ok(None);
     };
     dequeue(connection, id, position)?;
