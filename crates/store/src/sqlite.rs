@@ -52,7 +52,7 @@ pub(crate) struct SqliteEngine {
     readers: Readers,
 }
 
-/// What a new host row starts with.
+/// The limits of a new host row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostDefaults {
     pub(crate) delay_ms: i64,
