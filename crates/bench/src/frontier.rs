@@ -283,7 +283,7 @@ async fn one_size(
         anyhow::ensure!(
             store.stats().await?.hosts == 0,
             "the store {} is not empty",
-            store.place()
+            store.location()
         );
         let row = |what, workers, per_second, p99_ms, violations| Figure {
             engine,

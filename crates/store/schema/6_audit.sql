@@ -1,4 +1,4 @@
--- Who may come in until when, and what those who came in have changed.
+-- Expiry of tokens, and the audit log of changes made with them.
 
 ALTER TABLE tokens ADD COLUMN expires_at BIGINT;   -- NULL: until it is revoked
 
@@ -7,9 +7,9 @@ CREATE TABLE audit (
     at         BIGINT NOT NULL,
     who        TEXT NOT NULL,              -- name of the token
     role       TEXT NOT NULL,
-    action     TEXT NOT NULL,              -- in words
+    action     TEXT NOT NULL,              -- summary of the route
     method     TEXT NOT NULL,
     path       TEXT NOT NULL,
-    status     INTEGER NOT NULL,           -- as it was answered; from 400 on refused or failed
+    status     INTEGER NOT NULL,           -- of the response; from 400 on denied or failed
     request_id TEXT NOT NULL
 );

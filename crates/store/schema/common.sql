@@ -1,5 +1,5 @@
 -- Tables off the hot path, the same text on SQLite and PostgreSQL. Times are
--- milliseconds since 1970; JSON is text; ids are made by the program.
+-- milliseconds since 1970; JSON is text; ids are created by the program.
 
 CREATE TABLE aliases (
     host_id        BIGINT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE aliases (
 
 CREATE TABLE robots (
     host_id    BIGINT PRIMARY KEY,
-    status     INTEGER NOT NULL,           -- HTTP status; 0 when there was no answer
+    status     INTEGER NOT NULL,           -- HTTP status; 0 when there was no response
     body       TEXT NOT NULL,
     fetched_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL
@@ -32,7 +32,7 @@ CREATE TABLE sources (
     updated_at BIGINT NOT NULL
 );
 
--- What was seeded once never comes back by itself.
+-- Starter sources that were added once are never added again.
 CREATE TABLE seeds (
     url       TEXT PRIMARY KEY,
     seeded_at BIGINT NOT NULL
@@ -57,7 +57,7 @@ CREATE TABLE feeds (
     error_class        TEXT,
     last_error         TEXT,
     paused_reason      TEXT,
-    policy             TEXT NOT NULL,      -- what the polling policy has learned, as JSON
+    policy             TEXT NOT NULL,      -- the polling model, as JSON
     UNIQUE (source_id, kind, url)
 );
 -- claim_feeds: the due ones first
@@ -95,7 +95,7 @@ CREATE INDEX documents_content ON documents (content_hash, fetched_at) WHERE con
 CREATE TABLE sinks (
     name       TEXT PRIMARY KEY,
     enabled    INTEGER NOT NULL,
-    duplicates INTEGER NOT NULL,           -- whether it wants documents whose text it has already
+    duplicates INTEGER NOT NULL,           -- whether it wants duplicate documents
     created_at BIGINT NOT NULL
 );
 
@@ -156,6 +156,6 @@ CREATE TABLE tokens (
 CREATE TABLE idempotency (
     idempotency_key TEXT PRIMARY KEY,
     body_hash       BYTEA NOT NULL,
-    result          TEXT,                  -- NULL while the first request is under way
+    result          TEXT,                  -- NULL while the first request is in flight
     created_at      BIGINT NOT NULL
 );

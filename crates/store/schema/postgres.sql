@@ -10,7 +10,7 @@ CREATE TABLE hosts (
     host_id       BIGINT PRIMARY KEY,      -- from the hash of host_key
     head_due      BIGINT NOT NULL DEFAULT 9223372036854775807,
     gate_at       BIGINT NOT NULL DEFAULT 0,   -- politeness or lease: no start before this
-    blocked_until BIGINT NOT NULL DEFAULT 0,   -- Retry-After, or paused by a person
+    blocked_until BIGINT NOT NULL DEFAULT 0,   -- Retry-After, or blocked by an operator
     ready_at      BIGINT GENERATED ALWAYS AS (GREATEST(head_due, gate_at, blocked_until)) STORED,
     last_start_at BIGINT NOT NULL DEFAULT 0,
     lease_until   BIGINT NOT NULL DEFAULT 0,   -- no lease of this host outlives it
@@ -46,7 +46,7 @@ CREATE TABLE urls (
     reason          TEXT,
     last_error      TEXT,
     parent_url      TEXT,
-    item            TEXT,                      -- what the feed said of it, as JSON
+    item            TEXT,                      -- the feed item, as JSON
     etag            TEXT,
     last_modified   TEXT,
     content_hash    BYTEA,
@@ -59,11 +59,11 @@ CREATE TABLE queue (
     owner    BIGINT,                           -- the worker that holds the lease
     attempt  INTEGER NOT NULL,                 -- the fencing number
     priority SMALLINT NOT NULL,
-    crashes  SMALLINT NOT NULL DEFAULT 0,      -- leases that ended without a word
+    crashes  SMALLINT NOT NULL DEFAULT 0,      -- leases that expired without completion
     url_id   BYTEA NOT NULL,
     PRIMARY KEY (host_id, url_id)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
--- the best URL of a host: one probe for each priority
+-- the best URL of a host: one index probe for each priority
 CREATE INDEX queue_head ON queue (host_id, priority, due_at);
 
 CREATE TABLE events (
@@ -74,12 +74,12 @@ CREATE TABLE events (
     kind     TEXT NOT NULL,
     detail   TEXT NOT NULL
 );
--- explain: the story of one URL
+-- explain: the history of one URL
 CREATE INDEX events_url ON events (host_id, url_id);
--- tail and retention: rows lie in the order in which they came
+-- tail and retention: rows are stored in insertion order
 CREATE INDEX events_order ON events USING brin (event_id, at);
 
--- Stats without counting: every batch appends what it moved, `maintain` sums up.
+-- Stats without counting: every batch appends counter changes, `maintain` rolls them up.
 CREATE TABLE counts (
     source_id BIGINT NOT NULL,
     origin    SMALLINT NOT NULL,
@@ -94,7 +94,7 @@ CREATE TABLE count_changes (
     status    SMALLINT NOT NULL
 );
 
--- For people who query by hand, with the names that they know.
+-- For ad-hoc queries, with the column names of the reference systems.
 CREATE VIEW url_frontier AS
 SELECT encode(u.url_id, 'hex')::uuid AS id, u.url, encode(u.url_id || u.key_tail, 'hex') AS url_hash,
        h.host_key AS host, u.source_id,
@@ -128,7 +128,7 @@ FROM feeds;
 CREATE VIEW all_counts AS
 SELECT source_id, origin, status, n FROM counts UNION ALL SELECT source_id, origin, status, n FROM count_changes;
 
--- Estimated: counting ten million hosts is nobody's wish.
+-- Estimated: counting ten million hosts takes too long.
 CREATE VIEW host_count AS
 SELECT CASE WHEN c.reltuples < 10000 THEN (SELECT count(*) FROM hosts) ELSE c.reltuples::BIGINT END AS n
 FROM pg_class c WHERE c.oid = 'hosts'::regclass;

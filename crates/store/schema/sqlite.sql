@@ -26,7 +26,7 @@ CREATE TABLE urls (
     discovered_at   INTEGER NOT NULL,
     updated_at      INTEGER NOT NULL,
     last_fetched_at INTEGER,
-    due_at          INTEGER,               -- with priority its place in the queue; NULL: it waits for nothing
+    due_at          INTEGER,               -- with priority its position in the queue; NULL: not scheduled
     source_id       INTEGER NOT NULL,
     key_tail        BLOB NOT NULL,
     attempts        INTEGER NOT NULL DEFAULT 0,
@@ -48,8 +48,8 @@ CREATE TABLE urls (
     PRIMARY KEY (host_id, url_id)
 ) WITHOUT ROWID;
 
--- The order of each host's URLs, and nothing else: every row that changes costs
--- a page in the log and one in the file, so a claim must not touch it.
+-- The queue order of each host's URLs, and nothing else: every changed row costs a
+-- page in the log and one in the file, so a claim must not touch it.
 CREATE TABLE queue (
     host_id  INTEGER NOT NULL,
     priority INTEGER NOT NULL,
@@ -58,15 +58,15 @@ CREATE TABLE queue (
     PRIMARY KEY (host_id, priority, due_at, url_id)
 ) WITHOUT ROWID;
 
--- What is being fetched: small, so its pages are shared by all claims.
+-- URLs being fetched: small, so its pages are shared by all claims.
 CREATE TABLE leases (
     host_id   INTEGER NOT NULL,
     url_id    BLOB NOT NULL,
     due_at    INTEGER NOT NULL,            -- the end of the lease
     owner     INTEGER NOT NULL,
     attempt   INTEGER NOT NULL,            -- the fencing number
-    crashes   INTEGER NOT NULL,            -- leases before this one that ended without a word
-    priority  INTEGER NOT NULL,            -- with queued_at its place in the queue
+    crashes   INTEGER NOT NULL,            -- earlier leases that expired without completion
+    priority  INTEGER NOT NULL,            -- with queued_at its position in the queue
     queued_at INTEGER NOT NULL,
     PRIMARY KEY (host_id, url_id)
 ) WITHOUT ROWID;

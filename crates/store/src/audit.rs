@@ -1,5 +1,5 @@
-//! What was changed through the API and the dashboard, by whom, and whether it
-//! was let through. Kept for a year.
+//! The audit log: changes through the API and the dashboard, by whom, and whether
+//! they were allowed or denied. Retained for a year.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::tokens::Role;
 
-const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
+const AUDIT_LOG_TTL: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// One change, or the attempt.
+/// One change, or the attempt at one.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditEntry {
     pub audit_id: i64,
@@ -22,16 +22,16 @@ pub struct AuditEntry {
     /// The name of the token.
     pub who: String,
     pub role: Role,
-    /// In words.
+    /// The summary of the route.
     pub action: String,
     pub method: String,
     pub path: String,
-    /// As it was answered; from 400 on it was refused, or failed on the way.
+    /// The HTTP status of the response; from 400 on it was denied or failed.
     pub status: u16,
     pub request_id: String,
 }
 
-/// What is to be noted of one.
+/// An audit entry to add.
 #[derive(Debug, Clone, Copy)]
 pub struct NewAuditEntry<'a> {
     pub who: &'a str,
@@ -44,19 +44,19 @@ pub struct NewAuditEntry<'a> {
 }
 
 impl Store {
-    pub async fn add_audit_entry(&self, audit: &NewAuditEntry<'_>) -> Result<()> {
+    pub async fn add_audit_entry(&self, entry: &NewAuditEntry<'_>) -> Result<()> {
         let now = self.now().await?;
         let sql = "INSERT INTO audit (audit_id, at, who, role, action, method, path, status, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
         let values = [
             Value::Int(new_id(now)),
             Value::from(now),
-            Value::from(audit.who),
-            Value::from(audit.role.as_str()),
-            Value::from(audit.action),
-            Value::from(audit.method),
-            Value::from(audit.path),
-            Value::Int(i64::from(audit.status)),
-            Value::from(audit.request_id),
+            Value::from(entry.who),
+            Value::from(entry.role.as_str()),
+            Value::from(entry.action),
+            Value::from(entry.method),
+            Value::from(entry.path),
+            Value::Int(i64::from(entry.status)),
+            Value::from(entry.request_id),
         ];
         self.execute(Statement::new(sql, values)).await.map(drop)
     }
@@ -67,20 +67,20 @@ impl Store {
         let before = before.unwrap_or(i64::MAX);
         let values = [Value::Int(before), Value::Int(i64::from(limit))];
         let rows = self.rows(Statement::new(sql, values)).await?;
-        rows.iter().map(audited).collect()
+        rows.iter().map(audit_entry).collect()
     }
 
     pub(crate) async fn prune_audit_log(&self, now: Moment) -> Result<()> {
-        let since = Moment(now.0.saturating_sub(millis(KEPT)));
+        let since = Moment(now.0.saturating_sub(millis(AUDIT_LOG_TTL)));
         let since = Value::Int(first_id(since));
         let sql = "DELETE FROM audit WHERE audit_id < $1";
-        self.execute(Statement::passing(sql, [since]))
+        self.execute(Statement::volatile(sql, [since]))
             .await
             .map(drop)
     }
 }
 
-fn audited(row: &Row) -> Result<AuditEntry> {
+fn audit_entry(row: &Row) -> Result<AuditEntry> {
     Ok(AuditEntry {
         audit_id: row.int(0)?,
         at: row.moment(1)?,

@@ -1,56 +1,58 @@
-//! The time of a store: that of the machine that keeps it, but it never goes
-//! back, and a leap ahead counts only when what is held has been carried along.
-//! What the machine's clock says comes in; how long that took to come is measured.
+//! The clock of a store: that of the machine that hosts it, but monotonic, and a
+//! jump ahead takes effect only after all leases and deadlines were shifted by it.
+//! Readings of the machine's clock come in; their latency is measured here.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::engine::{Statement, Value};
 use crate::moment::{Moment, millis};
-use crate::store::Clock;
+use crate::options::Clock;
 
-/// While it is ahead of the machine's it loses an eighth.
-const SLOWER_BY: u32 = 8;
+/// While the store clock is ahead of the machine's it runs slower by an eighth.
+const SLEW_DIVISOR: u32 = 8;
 
-/// More than a clock gains between two looks while it is being set right.
-const LEAP_MS: i64 = 100;
+/// A larger difference between two readings is a jump: more than a clock gains
+/// between them while it is being slewed.
+const JUMP_THRESHOLD_MS: i64 = 100;
 
-/// Shared by all of this process that ask one store.
+/// Shared by all handles of this process on one store.
 #[derive(Debug)]
 pub(crate) struct StoreClock {
     source: Clock,
     last: Mutex<Option<Reading>>,
 }
 
-/// What the machine's clock said, and between which moments of this process.
+/// A reading of the machine's clock, and when this process requested and received
+/// it.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     time: i64,
-    asked: Instant,
-    told: Instant,
-    /// Whether the machine's clock has been set back since: ours is ahead of it.
+    requested: Instant,
+    received: Instant,
+    /// Whether the machine's clock was set back since: the store clock is ahead.
     is_ahead: bool,
 }
 
 impl Reading {
-    /// Where the store's clock is after so long.
+    /// The store clock after `passed`.
     fn after(&self, passed: Duration) -> i64 {
         match self.is_ahead {
-            true => gone_on(self.time, passed),
+            true => slew(self.time, passed),
             false => self.time.saturating_add(millis(passed)),
         }
     }
 }
 
-/// The machine's clock was set ahead, or slept.
+/// The machine's clock was set ahead, or the machine was suspended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leap {
-    /// The time that it would be without.
+pub(crate) struct ClockJump {
+    /// The time that it would be without the jump.
     pub(crate) from: Moment,
-    /// When this process looked last.
+    /// The last reading of this process before it.
     since: Moment,
     by_ms: i64,
-    landing: Reading,
+    reading: Reading,
 }
 
 impl StoreClock {
@@ -70,80 +72,85 @@ impl StoreClock {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time, when the machine's clock says `time` to a question of `asked`.
-    pub(crate) fn read(&self, time: i64, asked: Instant) -> Result<i64, Leap> {
-        let told = Instant::now();
-        let landing = Reading {
+    /// The store time, given that the machine's clock returned `time` to a request
+    /// made at `requested`.
+    pub(crate) fn read(&self, time: i64, requested: Instant) -> Result<i64, ClockJump> {
+        let received = Instant::now();
+        let reading = Reading {
             time,
-            asked,
-            told,
+            requested,
+            received,
             is_ahead: false,
         };
         let mut last = self.last();
         let Some(before) = last.as_mut() else {
-            *last = Some(landing);
+            *last = Some(reading);
             return Ok(time);
         };
-        // However long either answer was on its way, it can't be later than this.
-        let latest = before.after(told - before.asked);
-        if time > latest.saturating_add(LEAP_MS) {
-            return Err(Leap {
+        // Whatever the latency of either reading, it can't be later than this.
+        let latest = before.after(received - before.requested);
+        if time > latest.saturating_add(JUMP_THRESHOLD_MS) {
+            return Err(ClockJump {
                 from: Moment(latest),
                 since: Moment(before.time),
                 by_ms: time - latest,
-                landing,
+                reading,
             });
         }
-        let own = gone_on(before.time, asked.saturating_duration_since(before.told));
-        if time >= own {
-            *before = landing;
-        } else if asked >= before.told && time < own - LEAP_MS {
-            // No answer that another one has overtaken, and more than a tremor.
+        let slewed = slew(
+            before.time,
+            requested.saturating_duration_since(before.received),
+        );
+        if time >= slewed {
+            *before = reading;
+        } else if requested >= before.received && time < slewed - JUMP_THRESHOLD_MS {
+            // Not a reading that arrived out of order, and more than jitter.
             before.is_ahead = true;
         }
-        Ok(time.max(own))
+        Ok(time.max(slewed))
     }
 
-    /// What is held was carried along: from here on it is later.
-    pub(crate) fn land(&self, leap: &Leap) {
+    /// Leases and deadlines were shifted: the jump takes effect.
+    pub(crate) fn apply(&self, jump: &ClockJump) {
         let mut last = self.last();
-        if last.is_none_or(|last| last.time < leap.landing.time) {
-            *last = Some(leap.landing);
+        if last.is_none_or(|last| last.time < jump.reading.time) {
+            *last = Some(jump.reading);
         }
     }
 
-    /// This moment has been: whatever the machine's clock says, it is later.
-    pub(crate) fn has_been(&self, moment: i64) {
+    /// Never reads earlier than `moment` again, whatever the machine's clock reads.
+    pub(crate) fn advance_to(&self, moment: i64) {
         let mut last = self.last();
         if last.is_some_and(|last| last.time < moment) {
             let now = Instant::now();
             *last = Some(Reading {
                 time: moment,
-                asked: now,
-                told: now,
+                requested: now,
+                received: now,
                 is_ahead: true,
             });
         }
     }
 }
 
-/// Where a clock is that was at `from` and is too fast.
-fn gone_on(from: i64, passed: Duration) -> i64 {
-    from.saturating_add(millis(passed - passed / SLOWER_BY))
+/// A clock that was at `from` and is ahead, slowed down until it is right.
+fn slew(from: i64, passed: Duration) -> i64 {
+    from.saturating_add(millis(passed - passed / SLEW_DIVISOR))
 }
 
-impl Leap {
-    /// Changes a row if nobody has carried since this process looked last.
+impl ClockJump {
+    /// Changes a row unless another process has shifted deadlines since the last
+    /// reading of this one.
     pub(crate) fn claim(&self) -> Statement {
         let sql = "INSERT INTO marks (name, value, n, at) VALUES ('leap', '', 0, $1)
             ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE marks.at <= $2";
-        let landing = Value::Int(self.landing.time);
-        Statement::new(sql, [landing, Value::from(self.since)])
+        let at = Value::Int(self.reading.time);
+        Statement::new(sql, [at, Value::from(self.since)])
     }
 
-    /// What waits at a host and what is leased waits on for as long as it would
-    /// have, but for what only a person ends.
-    pub(crate) fn carry(&self, leases: &str) -> [Statement; 4] {
+    /// Leases, host delays and retries keep the time that they had left. Blocks
+    /// that only an operator ends stay as they are.
+    pub(crate) fn shift_deadlines(&self, leases: &str) -> [Statement; 4] {
         let hosts = "UPDATE hosts SET
                 gate_at = gate_at + CASE WHEN gate_at > $1 THEN CAST($2 AS BIGINT) ELSE 0 END,
                 lease_until = lease_until + CASE WHEN lease_until > $1 THEN CAST($2 AS BIGINT) ELSE 0 END,
@@ -171,52 +178,52 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    /// A clock that was read as 1,000,000 so long ago.
+    /// A clock that read 1,000,000 `passed` ago.
     fn read_before(passed: Duration) -> (StoreClock, Instant) {
         let now = Instant::now();
         let clock = StoreClock::new(Clock::Database);
         *clock.last() = Some(Reading {
             time: 1_000_000,
-            asked: now - passed,
-            told: now - passed,
+            requested: now - passed,
+            received: now - passed,
             is_ahead: false,
         });
         (clock, now)
     }
 
     #[test]
-    fn it_goes_with_the_machine() {
+    fn it_follows_the_machine() {
         let (clock, now) = read_before(Duration::from_secs(100));
         assert_eq!(clock.read(1_100_000, now).unwrap(), 1_100_000);
     }
 
     #[test]
-    fn a_leap_is_told_until_it_has_landed() {
+    fn a_jump_is_reported_until_it_is_applied() {
         let (clock, now) = read_before(Duration::from_secs(100));
         for _ in 0..2 {
-            let leap = clock.read(1_100_000 + HOUR, now).unwrap_err();
-            assert!((1_100_000..1_160_000).contains(&leap.from.0));
-            assert_eq!(leap.from.0 + leap.by_ms, 1_100_000 + HOUR);
-            assert_eq!(leap.since.0, 1_000_000);
+            let jump = clock.read(1_100_000 + HOUR, now).unwrap_err();
+            assert!((1_100_000..1_160_000).contains(&jump.from.0));
+            assert_eq!(jump.from.0 + jump.by_ms, 1_100_000 + HOUR);
+            assert_eq!(jump.since.0, 1_000_000);
         }
-        let leap = clock.read(1_100_000 + HOUR, now).unwrap_err();
-        clock.land(&leap);
+        let jump = clock.read(1_100_000 + HOUR, now).unwrap_err();
+        clock.apply(&jump);
         let then = clock.read(1_100_001 + HOUR, Instant::now()).unwrap();
         assert!(then > 1_100_000 + HOUR);
     }
 
     #[test]
-    fn an_answer_that_was_long_on_its_way_is_no_leap() {
+    fn a_slow_reading_is_no_jump() {
         let (clock, now) = read_before(Duration::from_secs(100));
-        // The question is as old as the last reading; the answer is of now.
+        // Requested with the last reading, received now.
         let long_ago = now - Duration::from_secs(100);
         assert_eq!(clock.read(1_100_000, long_ago).unwrap(), 1_100_000);
-        // That may have been told right after the question.
+        // The last one may have been read right after its request.
         assert!(clock.read(1_199_000, now).is_ok());
     }
 
     #[test]
-    fn answers_may_overtake_each_other() {
+    fn readings_may_arrive_out_of_order() {
         let (clock, now) = read_before(Duration::from_secs(100));
         assert_eq!(clock.read(1_100_000, now).unwrap(), 1_100_000);
         let long_ago = now - Duration::from_secs(90);
@@ -228,22 +235,22 @@ mod tests {
     fn it_never_goes_back() {
         let (clock, now) = read_before(Duration::from_secs(800));
         let first = clock.read(1_000_000 - HOUR, now).unwrap();
-        // An eighth slower, until the machine has caught up.
+        // An eighth slower, until the machine's clock has caught up.
         assert!((1_700_000..1_760_000).contains(&first), "{first}");
         let then = clock.read(1_000_800 - HOUR, now + Duration::from_secs(8));
         assert_eq!(then.unwrap(), 1_707_000);
 
-        clock.has_been(1_000_000 + HOUR);
-        clock.has_been(1_000_000);
+        clock.advance_to(1_000_000 + HOUR);
+        clock.advance_to(1_000_000);
         let now = clock.read(1_000_040, Instant::now()).unwrap();
         assert!(now >= 1_000_000 + HOUR, "{now}");
     }
 
     #[test]
-    fn a_leap_out_of_the_past_is_one_too() {
+    fn a_jump_out_of_the_past_is_one_too() {
         let (clock, now) = read_before(Duration::from_secs(800));
         assert!(clock.read(1_000_000 - HOUR, now).is_ok());
-        // Set right, it would be 1,800,000; with us it is 1,700,000.
+        // Correct would be 1,800,000; the store clock is at 1,700,000.
         assert!(clock.read(1_790_000, now).is_err());
     }
 }

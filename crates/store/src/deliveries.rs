@@ -1,5 +1,5 @@
-//! The outbox: which sink still waits for which document. Orders are written
-//! with the document; here they are claimed, answered and buried.
+//! The outbox: pending deliveries of documents to sinks. They are written with the
+//! document; here they are claimed and completed, retried, or made dead letters.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::Cursor;
 use crate::moment::{Moment, millis};
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
-/// A document that a sink waits for.
+/// A claimed delivery of a document to a sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     pub id: FrontierId,
     pub revision: i64,
-    /// How often it was handed out, this time included: the fencing number.
+    /// How often it was claimed, this time included: the fencing number.
     pub attempt: i64,
 }
 
-/// What the sink said of one delivery.
+/// The result that a sink reported for one delivery.
 #[derive(Debug, Clone)]
 pub enum DeliveryVerdict {
     Accepted,
@@ -36,7 +36,7 @@ pub enum DeliveryVerdict {
     },
 }
 
-/// A delivery that was given up.
+/// A delivery that failed permanently.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeadLetter {
     pub id: FrontierId,
@@ -46,21 +46,21 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// Where a page that ends with it goes on.
+    /// The cursor after a page that ends with it.
     pub fn cursor(&self) -> Cursor {
         Cursor {
-            place: -self.died_at.0,
+            position: -self.died_at.0,
             id: self.id,
         }
     }
 }
 
-/// How a sink stands.
+/// The outbox of one sink in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutboxState {
     pub sink: String,
     pub enabled: bool,
-    /// Orders that it has accepted, revisions counted each.
+    /// Deliveries that it has accepted, each revision counted.
     pub delivered: i64,
     pub waiting: i64,
     pub dead: i64,
@@ -75,7 +75,7 @@ fn id(row: &Row) -> Result<FrontierId> {
 }
 
 impl Store {
-    /// Makes a sink known; from now on every document gets an order for it.
+    /// Registers a sink; from now on every document gets a delivery to it.
     pub async fn put_sink(&self, name: &str, enabled: bool, wants_duplicates: bool) -> Result<()> {
         let now = self.now().await?;
         let sql = "INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ($1, $2, $3, $4)
@@ -89,7 +89,7 @@ impl Store {
         self.execute(Statement::new(sql, values)).await.map(drop)
     }
 
-    /// Leases orders of one sink that are due.
+    /// Leases due deliveries of one sink.
     pub async fn claim_deliveries(
         &self,
         sink: &str,
@@ -121,8 +121,8 @@ impl Store {
             .collect()
     }
 
-    /// Writes down what a sink said, all in one transaction. A verdict about
-    /// an older revision or a lost lease changes nothing.
+    /// Completes deliveries with the verdicts of a sink, in one transaction. A
+    /// verdict about an older revision or a lost lease changes nothing.
     pub async fn complete_deliveries(
         &self,
         sink: &str,
@@ -142,7 +142,7 @@ impl Store {
                 "sink = $1 AND host_id = $2 AND url_id = $3 AND revision = $4 AND attempts = $5";
             match verdict {
                 DeliveryVerdict::Accepted => {
-                    // Counted only while the order is there: by this settlement.
+                    // Counted only while the delivery is pending: by this completion.
                     let count = format!(
                         "UPDATE sinks SET delivered = delivered + (SELECT count(*) FROM deliveries WHERE {HELD}) WHERE name = $1"
                     );
@@ -151,9 +151,9 @@ impl Store {
                         format!("DELETE FROM deliveries WHERE {HELD}"),
                         key.clone(),
                     ));
-                    // What failed before is there now, in a later revision.
-                    let restart = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
-                    statements.push(Statement::new(restart, key[..4].to_vec()));
+                    // An earlier failure is superseded by this revision.
+                    let superseded = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
+                    statements.push(Statement::new(superseded, key[..4].to_vec()));
                 }
                 DeliveryVerdict::Retry { error, after } => {
                     let sql = "UPDATE deliveries SET last_error = $1, next_attempt_at = $2
@@ -187,8 +187,8 @@ impl Store {
         self.run(statements).await.map(drop)
     }
 
-    /// Orders everything for a sink again that changed since a moment, as if it
-    /// were new; says how many orders that makes. Sending twice is harmless.
+    /// Queues a delivery to a sink for every document that changed since a moment;
+    /// returns the number added. Delivery is idempotent.
     pub async fn replay(&self, sink: &str, since: Option<Moment>) -> Result<u64> {
         let now = self.now().await?;
         let sql = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
@@ -200,56 +200,55 @@ impl Store {
         self.execute(Statement::new(sql, values)).await
     }
 
-    /// Gives dead letters of a sink another try; says how many.
+    /// Queues the dead letters of a sink for delivery again; returns the number.
     pub async fn retry_dead_letters(&self, sink: &str) -> Result<u64> {
         let now = self.now().await?;
-        let order = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+        let requeue = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
             SELECT l.sink, l.host_id, l.url_id, l.revision, 0, $1, $1 FROM dead_letters l
             JOIN documents d ON d.host_id = l.host_id AND d.url_id = l.url_id WHERE l.sink = $2
             ON CONFLICT (sink, host_id, url_id) DO NOTHING";
-        let bury = "DELETE FROM dead_letters WHERE sink = $1";
+        let delete = "DELETE FROM dead_letters WHERE sink = $1";
         let statements = vec![
-            Statement::new(order, [Value::from(now), Value::from(sink)]),
-            Statement::new(bury, [Value::from(sink)]),
+            Statement::new(requeue, [Value::from(now), Value::from(sink)]),
+            Statement::new(delete, [Value::from(sink)]),
         ];
-        let answers = self.run(statements).await?;
-        Ok(answers.first().map_or(0, |answer| answer.changed))
+        let results = self.run(statements).await?;
+        Ok(results.first().map_or(0, |result| result.changed))
     }
 
-    /// Whether some sink has more orders waiting than this. Counts no further.
-    pub async fn outbox_exceeds(&self, bound: u64) -> Result<bool> {
+    /// Whether some sink has more pending deliveries than this. Counts no further.
+    pub async fn outbox_exceeds(&self, max_pending: u64) -> Result<bool> {
         let sql =
             "SELECT count(*) FROM (SELECT 1 FROM deliveries WHERE sink = $1 LIMIT $2) AS counted";
-        let bound = i64::try_from(bound).unwrap_or(i64::MAX);
+        let max_pending = i64::try_from(max_pending).unwrap_or(i64::MAX);
         for sink in self.sinks().await? {
             let values = [
                 Value::from(sink.as_str()),
-                Value::Int(bound.saturating_add(1)),
+                Value::Int(max_pending.saturating_add(1)),
             ];
             let rows = self.rows(Statement::new(sql, values)).await?;
-            if rows.first().map_or(Ok(0), |row| row.int(0))? > bound {
+            if rows.first().map_or(Ok(0), |row| row.int(0))? > max_pending {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// The names of the sinks that get orders.
+    /// The names of the enabled sinks.
     pub async fn sinks(&self) -> Result<Vec<String>> {
         let sql = "SELECT name FROM sinks WHERE enabled = 1 ORDER BY name";
         let rows = self.rows(Statement::new(sql, [])).await?;
         rows.iter().map(|row| row.text(0)).collect()
     }
 
-    /// When the next order of a sink is due, if there is any.
+    /// When the next delivery of a sink is due, if any is pending.
     pub async fn next_delivery_due(&self, sink: &str) -> Result<Option<Moment>> {
         let sql = "SELECT min(next_attempt_at) FROM deliveries WHERE sink = $1";
         let rows = self.rows(Statement::new(sql, [Value::from(sink)])).await?;
         rows.first().map_or(Ok(None), |row| row.optional_moment(0))
     }
 
-    /// What a sink could not take, the newest first, after the end of an
-    /// earlier page.
+    /// The dead letters of a sink, newest first, after the end of an earlier page.
     pub async fn dead_letters(
         &self,
         sink: &str,
@@ -262,7 +261,7 @@ impl Store {
             ORDER BY -died_at, host_id, url_id LIMIT $5";
         let values = [
             Value::from(sink),
-            Value::Int(after.place),
+            Value::Int(after.position),
             Value::Int(after.id.host.0),
             Value::from(&after.id.url.0[..]),
             Value::Int(i64::from(limit)),
@@ -280,7 +279,7 @@ impl Store {
             .collect()
     }
 
-    /// How every sink stands.
+    /// The outbox of every sink in numbers.
     pub async fn outbox(&self) -> Result<Vec<OutboxState>> {
         let sql =
             "SELECT s.name, s.enabled, (SELECT count(*) FROM deliveries d WHERE d.sink = s.name),

@@ -1,37 +1,20 @@
-//! Documents: what extraction made of a page, one for each url key, with a
-//! revision that grows when the text changes, and the clusters that they form.
+//! Documents: the extracted content of pages, one for each url key, with a revision
+//! that grows when the text changes, and clusters of near-duplicates.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
-use tidings_document::Sketch;
 use tidings_url::UrlKey;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
-use crate::ids::{FrontierId, HostId, UrlId, split};
+use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::ParseCursorError;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::submission::storable;
 
-/// A document as it comes from extraction.
-#[derive(Debug, Clone)]
-pub struct NewDocument {
-    /// The url key of the final URL: the id of the document everywhere.
-    pub key: UrlKey,
-    pub source_id: i64,
-    pub title: String,
-    /// Hash of the normalised text; `None` for empty ones, so they never collide.
-    pub content_hash: Option<Vec<u8>>,
-    /// By which copies are found; `None` for texts that are too short.
-    pub sketch: Option<Sketch>,
-    /// Everything, as JSON.
-    pub body: String,
-}
-
-/// A document as it is kept.
+/// A stored document.
 #[derive(Debug, Clone, Serialize)]
 pub struct StoredDocument {
     pub id: UrlKey,
@@ -41,13 +24,13 @@ pub struct StoredDocument {
     pub source_id: i64,
     pub title: String,
     pub duplicate_of: Option<UrlKey>,
-    /// The first of the documents that tell the same story; itself if no other does.
+    /// The first of its near-duplicates; itself if there is no other.
     pub cluster: FrontierId,
     pub fetched_at: Moment,
     pub body: String,
 }
 
-/// Where a reader of changes is; it stays valid for ever.
+/// The position of a reader of changes; it never expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ChangeCursor {
     change: i64,
@@ -73,30 +56,8 @@ impl FromStr for ChangeCursor {
     }
 }
 
-/// Documents that are asked for in one statement.
-const AT_ONCE: usize = 100;
-
-/// [`NewDocument`] in the shape of its row.
-#[derive(Debug, Clone)]
-pub(crate) struct PreparedDocument {
-    pub(crate) key_tail: [u8; 16],
-    pub(crate) source_id: i64,
-    pub(crate) title: String,
-    pub(crate) content_hash: Option<Vec<u8>>,
-    pub(crate) sketch: Option<Sketch>,
-    pub(crate) body: String,
-}
-
-pub(crate) fn prepare(document: &NewDocument) -> PreparedDocument {
-    PreparedDocument {
-        key_tail: split(&document.key).1,
-        source_id: document.source_id,
-        title: storable(&document.title),
-        content_hash: document.content_hash.clone(),
-        sketch: document.sketch.clone(),
-        body: storable(&document.body),
-    }
-}
+/// Documents read in one statement.
+const DOCUMENTS_PER_QUERY: usize = 100;
 
 const COLUMNS: &str = "host_id, url_id, key_tail, revision, source_id, title, duplicate_of, cluster, fetched_at, body";
 
@@ -131,17 +92,17 @@ impl Store {
         rows.first().map(document).transpose()
     }
 
-    /// Several documents, in any order; those that are gone are left out.
+    /// Several documents, in any order; missing ones are left out.
     pub async fn documents(&self, ids: &[FrontierId]) -> Result<Vec<StoredDocument>> {
         let mut documents = Vec::with_capacity(ids.len());
-        for some in ids.chunks(AT_ONCE) {
-            let each = (0..some.len())
+        for batch in ids.chunks(DOCUMENTS_PER_QUERY) {
+            let each = (0..batch.len())
                 .map(|n| format!("(host_id = ${} AND url_id = ${})", 2 * n + 1, 2 * n + 2));
             let sql = format!(
                 "SELECT {COLUMNS} FROM documents WHERE {}",
                 each.collect::<Vec<_>>().join(" OR ")
             );
-            let values: Vec<Value> = some
+            let values: Vec<Value> = batch
                 .iter()
                 .flat_map(|id| [Value::from(id.host.0), Value::from(&id.url.0[..])])
                 .collect();
@@ -232,7 +193,7 @@ impl Store {
             "SELECT {COLUMNS} FROM
                 (SELECT {COLUMNS} FROM documents WHERE cluster = $1
                  UNION ALL
-                 SELECT {COLUMNS} FROM documents WHERE host_id = $2 AND url_id = $3 AND cluster IS NULL) AS told
+                 SELECT {COLUMNS} FROM documents WHERE host_id = $2 AND url_id = $3 AND cluster IS NULL) AS members
              WHERE (host_id, url_id) > ($4, $5) ORDER BY host_id, url_id LIMIT $6"
         );
         let values = [

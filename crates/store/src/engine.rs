@@ -1,75 +1,90 @@
-//! What a database must be able to do to keep a [`Store`](crate::Store): the hot
-//! path of the frontier in its own SQL, and plain statements for the rest.
+//! What a database must implement to back a [`Store`](crate::Store): the hot path
+//! of the frontier in its own SQL, and portable statements for everything else.
 
 use std::fmt::Debug;
 
 use async_trait::async_trait;
 use tidings_document::Sketch;
 
+use crate::complete::PreparedCompletion;
 use crate::error::{Result, StoreError};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
-use crate::listing::Waiting;
-use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::NearDuplicate;
-use crate::settle::Settlement;
+use crate::near_duplicates::NearDuplicate;
 use crate::submission::Prepared;
-use crate::turn::Turn;
 
 /// The seam between the contract and the two databases.
 #[async_trait]
 pub(crate) trait Engine: Send + Sync + Debug {
-    /// The time that all users of this store share.
+    /// The current time by the clock that all users of this store share.
     async fn now(&self) -> Result<Moment>;
 
-    /// Puts URLs into the frontier; one verdict each, in order. The batch is
-    /// sorted by id, has no id twice and at most a thousand rows.
+    /// Adds URLs to the frontier; one verdict each, in order. The batch is sorted
+    /// by id, without duplicates, and has at most a thousand rows.
     async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>>;
 
-    /// Hands out URLs of hosts that may be fetched now.
-    async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed>;
+    /// Leases URLs of hosts that may be fetched now.
+    async fn claim(&self, request: &ClaimRequest, sequence: ClaimSequence) -> Result<Claimed>;
 
     /// Ends leases: one transaction for frontier, hosts, documents, deliveries
     /// and events. False where the lease was lost.
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>>;
+    async fn complete(&self, batch: &[PreparedCompletion]) -> Result<Vec<bool>>;
 
     /// Extends leases; false where the lease was lost.
-    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>>;
+    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>>;
 
-    /// Takes URLs out of the frontier; how many were there.
+    /// Deletes URLs from the frontier; the number deleted.
     async fn remove(&self, ids: &[FrontierId]) -> Result<u64>;
 
-    /// Makes URLs due now, whatever became of them, unless they are being
-    /// fetched; how many.
+    /// Makes URLs due now, whatever their status, unless they are being fetched;
+    /// the number requeued.
     async fn requeue(&self, ids: &[FrontierId]) -> Result<u64>;
 
-    /// The document most like a text, if one is alike.
+    /// The document most similar to a text, if one is a near-duplicate.
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>>;
 
-    /// Sums up what can be summed up and drops what is too old.
+    /// Rolls up counters and deletes expired events.
     async fn maintain(&self, keep_events_since: Moment) -> Result<()>;
 
-    /// Runs statements that read the same on both engines, in one transaction.
-    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>>;
+    /// Runs portable statements in one transaction.
+    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>>;
 
-    /// How lists find what waits and what is being fetched.
-    fn waiting(&self) -> &'static Waiting;
+    /// SQL by which lists find leases and due times.
+    fn lease_sql(&self) -> &'static LeaseSql;
 
-    /// Rows of the queue after an id, for a copy; and putting them there.
+    /// SQL that reads queue rows after an id and inserts them, for a copy.
     fn queue_statements(&self) -> &'static QueueSql;
 
-    /// SQL for the number of the last event.
+    /// SQL for the id of the last event.
     fn last_event(&self) -> &'static str;
 
-    /// SQL for the change id from which on a transaction may still add some.
+    /// SQL for the lowest change id that an open transaction may still add.
     fn change_horizon(&self) -> &'static str;
 
-    /// SQL for size in bytes, connections that are open, and the most there may be.
+    /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 
     /// Where the data is, for messages. Never with a password.
-    fn place(&self) -> &str;
+    fn location(&self) -> &str;
+}
+
+/// Where an engine stores leases and due times.
+#[derive(Debug)]
+pub(crate) struct LeaseSql {
+    /// The table with `owner` and `attempt` of leased URLs, joined as `q`.
+    pub(crate) leases: &'static str,
+    pub(crate) due: &'static str,
+}
+
+/// The engines store the queue differently: how one reads and writes it.
+/// A row is host, URL, priority, due time, owner, attempt and crashes, in this
+/// order; inserting an existing row changes nothing.
+#[derive(Debug)]
+pub(crate) struct QueueSql {
+    pub(crate) select: &'static str,
+    pub(crate) insert: &'static [&'static str],
 }
 
 /// SQL that both engines understand, with `$1`, `$2`, … for the values.
@@ -77,15 +92,15 @@ pub(crate) trait Engine: Send + Sync + Debug {
 pub(crate) struct Statement {
     pub(crate) sql: String,
     pub(crate) values: Vec<Value>,
-    pub(crate) outlives: Outlives,
+    pub(crate) durability: Durability,
 }
 
-/// Whose end a statement must survive once it is acknowledged. All survive the
-/// end of any process of ours.
+/// Which failure a statement must survive once it is acknowledged. All survive a
+/// crash of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Outlives {
+pub(crate) enum Durability {
     Process,
-    /// That of a server that many machines share.
+    /// A crash of a database server that many machines share.
     Server,
     PowerCut,
 }
@@ -95,38 +110,38 @@ impl Statement {
         Self {
             sql: sql.into(),
             values: values.into(),
-            outlives: Outlives::PowerCut,
+            durability: Durability::PowerCut,
         }
     }
 
-    /// What can be learned again, and the end of a lease: when it is forgotten,
-    /// nothing but time is lost.
-    pub(crate) fn passing(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
+    /// For values that can be recomputed and for released leases: losing one
+    /// costs only time.
+    pub(crate) fn volatile(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
         Self {
-            outlives: Outlives::Process,
+            durability: Durability::Process,
             ..Self::new(sql, values)
         }
     }
 
-    /// A turn at a host: were it forgotten while its holder lives, two would ask
-    /// at once. When the power goes, the holder on the same machine goes too.
-    pub(crate) fn turn(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
+    /// For host permits: if one were lost while its holder is alive, two requests
+    /// would run concurrently. A power cut also stops the holder on that machine.
+    pub(crate) fn server_durable(sql: impl Into<String>, values: impl Into<Vec<Value>>) -> Self {
         Self {
-            outlives: Outlives::Server,
+            durability: Durability::Server,
             ..Self::new(sql, values)
         }
     }
 }
 
-/// What a statement gave back.
+/// The result of one statement.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct QueryResult {
     pub(crate) rows: Vec<Row>,
     /// Rows changed, for statements that return none.
     pub(crate) changed: u64,
 }
 
-/// A value that both engines can hold.
+/// A value that both engines can store.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Null,

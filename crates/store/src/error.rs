@@ -1,48 +1,50 @@
-//! Why the store could not do what it was asked. Callers need three answers:
-//! is it worth trying again, is the request wrong, or is the data?
+//! Errors of the store. Callers need to know which of three it is: transient and
+//! worth a retry, an invalid request, or corrupt data.
 
 use thiserror::Error;
 
-/// A failed request to the store.
+/// A failed store operation.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database can't be reached or is in trouble; the same call may work
-    /// in a moment, and nothing was half done.
-    #[error("the store {place} does not answer: {why}")]
-    Unavailable { place: String, why: String },
-    /// The database refused for good.
-    #[error("the store {place} failed: {why}")]
-    Failed { place: String, why: String },
-    /// The address of a store can't be understood.
-    #[error("{address:?} is not a store: {why}; use sqlite:FILE or postgres://USER@HOST/DATABASE")]
+    /// The database is unreachable or overloaded; a retry may succeed, and nothing
+    /// was partially applied.
+    #[error("store unavailable: {location}: {why}")]
+    Unavailable { location: String, why: String },
+    /// The database rejected the operation; a retry would fail too.
+    #[error("store operation failed: {location}: {why}")]
+    Failed { location: String, why: String },
+    /// The address of a store is invalid.
+    #[error(
+        "invalid store address {address:?}: {why}; use sqlite:FILE or postgres://USER@HOST/DATABASE"
+    )]
     Address { address: String, why: String },
     /// The schema was written by a newer program.
     #[error(
-        "the store {place} has schema version {found}, this program knows up to {known}; \
+        "the store {location} has schema version {found}, this program supports up to {known}; \
          upgrade tidings, or migrate down with the newer one"
     )]
     TooNew {
-        place: String,
+        location: String,
         found: i64,
         known: i64,
     },
-    /// A list would have to be sorted that is too long for that.
-    #[error("more than {most} URLs match: order them by id or newest, or narrow the filter")]
-    TooManyToSort { most: u32 },
-    /// What was asked for does not exist.
+    /// A list is too long to be sorted.
+    #[error("more than {max} URLs match: order them by id or newest, or narrow the filter")]
+    TooManyToSort { max: u32 },
+    /// The requested object does not exist.
     #[error("there is no {what}")]
     NotFound { what: String },
-    /// What was asked for contradicts what is there.
+    /// The request conflicts with stored data.
     #[error("{0}")]
     Conflict(String),
-    /// A stored value can't be read back.
-    #[error("the store holds a broken {what}: {why}")]
+    /// A stored value can't be decoded.
+    #[error("corrupt {what} in the store: {why}")]
     Corrupt { what: &'static str, why: String },
 }
 
 impl StoreError {
-    /// Whether the same call may succeed in a moment.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. })
     }

@@ -1,5 +1,5 @@
-//! The story of a URL: who found it, what was tried, where it stands. Every
-//! change of state leaves an event.
+//! The history of a URL: its discovery, attempts and status. Every change of state
+//! is recorded as an event.
 
 use serde::Serialize;
 use serde_json::{Value as Json, json};
@@ -11,7 +11,7 @@ use crate::listing::UrlRow;
 use crate::moment::Moment;
 use crate::store::Store;
 
-/// Something that happened to a URL.
+/// A change of state of a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
     pub event_id: i64,
@@ -26,11 +26,11 @@ pub struct Event {
 pub struct Explanation {
     /// The row as it is now; `None` when it was removed.
     pub row: Option<UrlRow>,
-    /// Where it went, when it is only another name of a page.
+    /// The page that it redirects to or is an alias of.
     pub alias_of: Option<FrontierId>,
     /// Oldest first, starting with its discovery.
     pub events: Vec<Event>,
-    /// Sinks that still wait for its document.
+    /// Pending deliveries of its document.
     pub deliveries: Vec<Json>,
 }
 
@@ -54,7 +54,7 @@ fn keys(id: FrontierId) -> [Value; 2] {
 }
 
 impl Store {
-    /// The whole story of one URL.
+    /// The whole history of one URL.
     pub async fn explain(&self, id: FrontierId) -> Result<Explanation> {
         let statements = vec![
             Statement::new(
@@ -72,20 +72,20 @@ impl Store {
                 keys(id),
             ),
         ];
-        let answers = self.run(statements).await?;
+        let results = self.run(statements).await?;
         let row = self.url(id).await?;
-        let [events, aliases, deliveries] = &answers[..] else {
-            return Err(crate::StoreError::corrupt("answer", answers.len()));
+        let [events, aliases, deliveries] = &results[..] else {
+            return Err(crate::StoreError::corrupt("query result", results.len()));
         };
         // The discovery is the row itself: no event is written for it.
-        let found = row.as_ref().map(|row| Event {
+        let discovery = row.as_ref().map(|row| Event {
             event_id: 0,
             at: row.discovered_at,
             id,
             kind: "discovered".to_owned(),
             detail: json!({ "origin": row.origin, "source_id": row.source_id, "parent_url": row.parent_url, "depth": row.depth }),
         });
-        let happened = events.rows.iter().map(event).collect::<Result<Vec<_>>>()?;
+        let recorded = events.rows.iter().map(event).collect::<Result<Vec<_>>>()?;
         let alias_of = aliases.rows.first().map(|row| -> Result<_> {
             Ok(FrontierId {
                 host: HostId(row.int(0)?),
@@ -100,7 +100,7 @@ impl Store {
         Ok(Explanation {
             row,
             alias_of: alias_of.transpose()?,
-            events: found.into_iter().chain(happened).collect(),
+            events: discovery.into_iter().chain(recorded).collect(),
             deliveries: deliveries
                 .rows
                 .iter()
@@ -109,8 +109,8 @@ impl Store {
         })
     }
 
-    /// Makes a URL another name of a page: submitting it is `known` from now on.
-    /// `kind` says why, for example `canonical`.
+    /// Makes a URL an alias of a page: submitting it is `known` from now on.
+    /// `kind` is the reason, for example `canonical`.
     pub async fn add_alias(&self, id: FrontierId, page: FrontierId, kind: &str) -> Result<()> {
         let now = self.now().await?;
         let sql =
@@ -125,15 +125,15 @@ impl Store {
             .map(drop)
     }
 
-    /// The number of the last event, or of one that may still come; 0 when there
-    /// was none.
+    /// The id of the last event, or of one that is not committed yet; 0 when there
+    /// is none.
     pub async fn last_event_id(&self) -> Result<i64> {
         let last = Statement::new(self.last_event_sql(), []);
         let rows = self.rows(last).await?;
         rows.first().map_or(Ok(0), |row| row.int(0))
     }
 
-    /// Events after one of them, for following along.
+    /// Events after one of them, to follow the log.
     pub async fn events_after(&self, event_id: i64, limit: u32) -> Result<Vec<Event>> {
         let sql = format!("{COLUMNS} WHERE event_id > $1 ORDER BY event_id LIMIT $2");
         let values = [Value::Int(event_id), Value::Int(i64::from(limit))];

@@ -1,5 +1,5 @@
-//! Feeds and sitemaps: when each is due, what its last answer was, who polls it
-//! now, and the log of every poll. When to poll next is the poller's decision.
+//! Feeds and sitemaps: due time, last response, lease and the log of every poll.
+//! When to poll next is the poller's decision.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
-use crate::marks::POLLS;
 use crate::moment::{Moment, millis};
+use crate::shared_values::POLLS;
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
 /// The state of one feed or sitemap.
 #[derive(Debug, Clone, Serialize)]
@@ -32,9 +32,9 @@ pub struct Feed {
     pub error_class: Option<String>,
     pub last_error: Option<String>,
     pub paused_reason: Option<String>,
-    /// What the polling policy has learned, as JSON.
+    /// The polling model, as JSON.
     pub policy: String,
-    /// What it asks of the request budget, times 10⁹.
+    /// Its demand on the request budget, times 10⁹.
     pub demand_nano: i64,
 }
 
@@ -45,7 +45,7 @@ pub struct FeedClaim {
     pub attempt: i64,
 }
 
-/// How a poll ended, and when to come again.
+/// The result of a poll, and when to poll next.
 #[derive(Debug, Clone)]
 pub struct PollResult {
     /// Replaces url, validators, checksums, error state and policy.
@@ -54,7 +54,7 @@ pub struct PollResult {
     pub log: FetchLogRow,
 }
 
-/// One line of the fetch log.
+/// One row of the fetch log.
 #[derive(Debug, Clone, Serialize)]
 pub struct FetchLogRow {
     pub started_at: Moment,
@@ -101,8 +101,8 @@ fn claim(row: &Row) -> Result<FeedClaim> {
     })
 }
 
-/// Log lines that are kept of one feed.
-const KEPT_LINES: i64 = 1000;
+/// Fetch log rows retained per feed.
+const MAX_LOG_ROWS: i64 = 1000;
 
 const MAX_ERROR_CHARS: usize = 500;
 
@@ -111,8 +111,8 @@ fn short(text: Option<&String>) -> Value {
 }
 
 impl Store {
-    /// Adds a feed or sitemap of a source, due now; the one that is there if
-    /// it is known.
+    /// Adds a feed or sitemap of a source, due now; returns the stored one if it is
+    /// known.
     pub async fn add_feed(&self, source_id: i64, kind: &str, url: &str) -> Result<Feed> {
         let now = self.now().await?;
         let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
@@ -122,13 +122,13 @@ impl Store {
         let key = [Value::Int(source_id), Value::from(kind), Value::from(url)];
         let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
         let statements = vec![Statement::new(insert, values), Statement::new(select, key)];
-        let answers = self.run(statements).await?;
-        let row = answers[1].rows.first();
+        let results = self.run(statements).await?;
+        let row = results[1].rows.first();
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
 
-    /// Adds what another feed leads to (a sitemap of an index, a list of a list),
-    /// due now, with what is known of it; nothing happens if it is there.
+    /// Adds a feed that another one references (a sitemap of an index, a listing of
+    /// a listing), due now, with its initial policy; a known one is unchanged.
     pub async fn add_child_feed(
         &self,
         source_id: i64,
@@ -147,7 +147,7 @@ impl Store {
             Value::from(now),
             Value::from(policy),
         ];
-        self.execute(Statement::passing(insert, values))
+        self.execute(Statement::volatile(insert, values))
             .await
             .map(drop)
     }
@@ -182,7 +182,7 @@ impl Store {
         rows.iter().map(feed).collect()
     }
 
-    /// Forgets a feed and its log.
+    /// Deletes a feed and its log.
     pub async fn remove_feed(&self, feed_id: i64) -> Result<()> {
         let statements = vec![
             Statement::new(
@@ -197,7 +197,7 @@ impl Store {
         self.run(statements).await.map(drop)
     }
 
-    /// Makes a feed due at a moment, unless it is due before; a paused one goes on.
+    /// Makes a feed due at a moment, unless it is due before; resumes a paused one.
     pub async fn resume_feed(&self, feed_id: i64, at: Moment) -> Result<()> {
         let sql = "UPDATE feeds SET paused_reason = NULL,
                 next_poll_at = CASE WHEN next_poll_at < $1 THEN next_poll_at ELSE $2 END
@@ -209,7 +209,7 @@ impl Store {
         }
     }
 
-    /// When the next feed is due, if any ever is; moments in the past count.
+    /// When the next feed is due, if any is; may be in the past.
     pub async fn next_feed_due(&self) -> Result<Option<Moment>> {
         let sql = "SELECT min(CASE WHEN lease_until > next_poll_at THEN lease_until ELSE next_poll_at END)
             FROM feeds WHERE paused_reason IS NULL
@@ -219,7 +219,7 @@ impl Store {
         Ok(due.flatten())
     }
 
-    /// Leases one feed now, due or not, unless someone has it; for fires.
+    /// Leases one feed now, due or not, unless it is leased; for manual polls.
     pub async fn claim_feed(&self, feed_id: i64, lease: Duration) -> Result<Option<FeedClaim>> {
         let now = self.now().await?;
         let sql = format!(
@@ -231,11 +231,11 @@ impl Store {
             Value::Int(feed_id),
             Value::from(now),
         ];
-        let rows = self.rows(Statement::passing(sql, values)).await?;
+        let rows = self.rows(Statement::volatile(sql, values)).await?;
         rows.first().map(claim).transpose()
     }
 
-    /// Gives a feed back without having polled it; it is due again after `wait`.
+    /// Releases a feed without having polled it; it is due again after `wait`.
     pub async fn defer_feed(&self, claim: &FeedClaim, wait: Duration) -> Result<()> {
         let at = self.now().await?.plus(wait);
         let sql = "UPDATE feeds SET lease_until = 0, next_poll_at = $1 WHERE feed_id = $2 AND attempt = $3";
@@ -244,7 +244,7 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
-        self.execute(Statement::passing(sql, values))
+        self.execute(Statement::volatile(sql, values))
             .await
             .map(drop)
     }
@@ -258,10 +258,10 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
-        Ok(self.execute(Statement::passing(sql, values)).await? > 0)
+        Ok(self.execute(Statement::volatile(sql, values)).await? > 0)
     }
 
-    /// Which of these titles the source has not had, and remembers them all.
+    /// Records titles; for each, whether it is new to the source.
     pub async fn record_titles(&self, source_id: i64, titles: &[[u8; 16]]) -> Result<Vec<bool>> {
         let now = self.now().await?;
         let sql = "INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
@@ -273,8 +273,8 @@ impl Store {
             ];
             Statement::new(sql, values)
         };
-        let answers = self.run(titles.iter().map(statement).collect()).await?;
-        Ok(answers.iter().map(|answer| answer.changed > 0).collect())
+        let results = self.run(titles.iter().map(statement).collect()).await?;
+        Ok(results.iter().map(|result| result.changed > 0).collect())
     }
 
     /// Leases feeds that are due, the longest due first. No two pollers get
@@ -282,7 +282,7 @@ impl Store {
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
         let now = self.now().await?;
         // The inner condition is repeated outside: on PostgreSQL two pollers may
-        // have chosen the same row, and the second must see that it is taken.
+        // select the same row, and the second must see that it is leased.
         let sql = format!(
             "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
              WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
@@ -300,13 +300,13 @@ impl Store {
             Value::from(now),
             Value::from(now),
         ];
-        let rows = self.rows(Statement::passing(sql, values)).await?;
+        let rows = self.rows(Statement::volatile(sql, values)).await?;
         rows.iter().map(claim).collect()
     }
 
-    /// Ends a poll: state and log in one transaction. What was found was made
-    /// durable when it was submitted; losing this costs one poll. False when the lease was
-    /// lost; nothing is written then.
+    /// Completes a poll: state and log in one transaction. The items were made
+    /// durable when they were submitted; losing this costs one poll. False when the
+    /// lease was lost; nothing is written then.
     pub async fn complete_poll(&self, claim: &FeedClaim, result: &PollResult) -> Result<bool> {
         let now = self.now().await?;
         let feed = &result.feed;
@@ -337,7 +337,7 @@ impl Store {
         ];
         let insert = "INSERT INTO feed_fetch_log (feed_id, started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes)
             SELECT feed_id, $1, $2, $3, $4, $5, $6, $7, $8 FROM feeds WHERE feed_id = $9 AND attempt = $10 ON CONFLICT DO NOTHING";
-        let line = [
+        let log_values = [
             Value::from(log.started_at),
             Value::Int(log.elapsed_ms),
             Value::from(log.outcome.as_str()),
@@ -351,17 +351,17 @@ impl Store {
         ];
         let count = "INSERT INTO marks (name, value, n, at) VALUES ($1, '', 1, $2)
             ON CONFLICT (name) DO UPDATE SET n = marks.n + 1, at = excluded.at";
-        let answers = self
+        let results = self
             .run(vec![
-                Statement::passing(update, values),
-                Statement::passing(insert, line),
-                Statement::passing(count, [Value::from(POLLS), Value::from(now)]),
+                Statement::volatile(update, values),
+                Statement::volatile(insert, log_values),
+                Statement::volatile(count, [Value::from(POLLS), Value::from(now)]),
             ])
             .await?;
-        Ok(answers[0].changed > 0)
+        Ok(results[0].changed > 0)
     }
 
-    /// How often the feeds of one kind of a source were polled from a moment on.
+    /// The number of polls of a source's feeds of one kind since a moment.
     pub async fn polls_since(&self, source_id: i64, kind: &str, since: Moment) -> Result<u64> {
         let sql = "SELECT count(*) FROM feeds f JOIN feed_fetch_log l ON l.feed_id = f.feed_id
             WHERE f.source_id = $1 AND f.kind = $2 AND l.started_at >= $3";
@@ -371,7 +371,7 @@ impl Store {
         Ok(count.unwrap_or(0).unsigned_abs())
     }
 
-    /// The newest polls of a feed first.
+    /// The polls of a feed, newest first.
     pub async fn fetch_log(&self, feed_id: i64, limit: u32) -> Result<Vec<FetchLogRow>> {
         let sql = "SELECT started_at, elapsed_ms, outcome, items_seen, items_new, error_class, error_message, bytes
             FROM feed_fetch_log WHERE feed_id = $1 ORDER BY started_at DESC LIMIT $2";
@@ -381,7 +381,7 @@ impl Store {
                 [Value::Int(feed_id), Value::Int(i64::from(limit))],
             ))
             .await?;
-        let line = |row: &Row| -> Result<FetchLogRow> {
+        let log_row = |row: &Row| -> Result<FetchLogRow> {
             Ok(FetchLogRow {
                 started_at: row.moment(0)?,
                 elapsed_ms: row.int(1)?,
@@ -393,30 +393,30 @@ impl Store {
                 bytes: row.int(7)?,
             })
         };
-        rows.iter().map(line).collect()
+        rows.iter().map(log_row).collect()
     }
 
-    /// Forgets log lines that are older than `keep`, and all but the newest
-    /// thousand of a feed.
-    pub async fn prune_fetch_log(&self, keep: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(keep));
-        let old = Statement::new(
+    /// Deletes log rows that are older than `ttl`, and all but the newest thousand
+    /// of a feed.
+    pub async fn prune_fetch_log(&self, ttl: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(ttl));
+        let expired = Statement::new(
             "DELETE FROM feed_fetch_log WHERE started_at < $1",
             [Value::Int(before)],
         );
-        let many = Statement::new(
+        let excess = Statement::new(
             "DELETE FROM feed_fetch_log WHERE started_at < (
                 SELECT started_at FROM feed_fetch_log newer WHERE newer.feed_id = feed_fetch_log.feed_id
                 ORDER BY started_at DESC LIMIT 1 OFFSET $1)",
-            [Value::Int(KEPT_LINES - 1)],
+            [Value::Int(MAX_LOG_ROWS - 1)],
         );
-        let answers = self.run(vec![old, many]).await?;
-        Ok(answers.iter().map(|answer| answer.changed).sum())
+        let results = self.run(vec![expired, excess]).await?;
+        Ok(results.iter().map(|result| result.changed).sum())
     }
 
-    /// Forgets titles that were seen longer ago.
-    pub async fn prune_titles(&self, keep: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(keep));
+    /// Deletes titles that were seen longer than `ttl` ago.
+    pub async fn prune_titles(&self, ttl: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(ttl));
         self.execute(Statement::new(
             "DELETE FROM seen_titles WHERE seen_at < $1",
             [Value::Int(before)],

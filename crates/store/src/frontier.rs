@@ -1,5 +1,5 @@
-//! The words of the frontier: what is submitted, claimed and completed. Values
-//! only; [`crate::store`] has the verbs.
+//! The values of the frontier: submissions, claims and completions. The operations
+//! are methods of [`Store`](crate::Store).
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,14 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidings_url::{FetchUrl, HostKey, UrlKey};
 
-use crate::documents::NewDocument;
 use crate::ids::FrontierId;
 use crate::moment::Moment;
+use crate::new_document::NewDocument;
 
 /// Lowest and highest priority; higher is sooner.
 pub(crate) const PRIORITIES: std::ops::RangeInclusive<u8> = 1..=10;
 
-/// How a URL came to us.
+/// How a URL was discovered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -27,19 +27,19 @@ pub enum Origin {
     Agent,
 }
 
-/// What has become of a URL.
+/// The status of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Pending,
     Fetching,
     Fetched,
-    /// Waiting for a retry.
+    /// LeaseSql for a retry.
     Failed,
     Dead,
 }
 
-/// Gives an enum its number in the schema and its word everywhere else.
+/// Maps an enum to its code in the schema and its name everywhere else.
 macro_rules! coded {
     ($name:ident, $what:literal, $($variant:ident = $code:literal $word:literal),+) => {
         impl $name {
@@ -82,24 +82,24 @@ macro_rules! coded {
 coded!(Origin, "origin", Feed = 0 "feed", Sitemap = 1 "sitemap", Spider = 2 "spider", Manual = 3 "manual", Api = 4 "api", Agent = 5 "agent");
 coded!(Status, "status", Pending = 0 "pending", Fetching = 1 "fetching", Fetched = 2 "fetched", Failed = 3 "failed", Dead = 4 "dead");
 
-/// A URL that someone found, with its identity already computed.
+/// A discovered URL, with its identity already computed.
 #[derive(Debug, Clone)]
 pub struct Submission {
     pub target: Target,
     pub source_id: i64,
     pub origin: Origin,
-    /// 1 to 10; others are brought into that range.
+    /// 1 to 10; others are clamped to that range.
     pub priority: u8,
     pub depth: u16,
     pub parent_url: Option<String>,
-    /// What the feed said of it, as JSON; travels with it to the document.
+    /// The feed item, as JSON; stored with the URL and passed on to the document.
     pub item: Option<String>,
-    /// When it may be fetched first; at once when nothing is said.
+    /// The earliest time of the first fetch; immediately when none is set.
     pub not_before: Option<Moment>,
 }
 
 impl Submission {
-    /// A submission with nothing but a URL and where it comes from.
+    /// A submission with only a URL and its origin.
     pub fn new(target: Target, origin: Origin) -> Self {
         Self {
             target,
@@ -128,29 +128,29 @@ impl Target {
     }
 }
 
-/// What became of one submitted URL.
+/// The result for one submitted URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It was unknown and is queued now.
     New,
-    /// It was waiting and is now more urgent.
+    /// It was pending and now has a higher priority or an earlier due time.
     Raised,
     /// It was known; nothing changed.
     Known,
 }
 
-/// How much work a worker wants.
+/// A request of a worker for leases.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
-    /// Who asks, for events and for people.
+    /// The worker, for events and operators.
     pub owner: i64,
     pub max_hosts: u16,
     /// URLs of one host in one claim. The worker fetches them one after the
     /// other; more than one only makes sense for hosts without a delay.
     pub per_host: u16,
     pub lease: Duration,
-    /// A URL whose lease ended this often without a word is quarantined.
+    /// A URL whose lease expired this often without completion is quarantined.
     pub quarantine_after: u16,
 }
 
@@ -167,16 +167,16 @@ impl ClaimRequest {
     }
 }
 
-/// The answer to a claim.
+/// The result of a claim.
 #[derive(Debug)]
 pub struct Claimed {
     /// When the leases began, by the clock of the database.
     pub at: Moment,
     pub claims: Vec<Claim>,
-    /// How long to wait when there was less than asked for; `None` when
-    /// nothing at all is scheduled.
+    /// How long to wait when fewer URLs than requested were ready; `None` when
+    /// nothing is scheduled.
     pub next_ready: Option<Duration>,
-    /// URLs that were found poisonous and put aside instead.
+    /// URLs that were quarantined instead, as poison pills.
     pub quarantined: u32,
 }
 
@@ -206,12 +206,12 @@ pub struct Claim {
     pub last_modified: Option<String>,
     pub content_hash: Option<Vec<u8>>,
     pub item: Option<String>,
-    /// When it was last asked for and answered.
+    /// When it was last fetched.
     pub last_fetched_at: Option<Moment>,
     pub host_delay: Duration,
 }
 
-/// What proves a claim: whoever holds an older attempt number can't write.
+/// Proof of a claim: a holder of an older attempt number can't write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaseToken {
     pub id: FrontierId,
@@ -244,13 +244,13 @@ pub enum Outcome {
         last_modified: Option<String>,
         content_hash: Option<Vec<u8>>,
         document: Option<Box<NewDocument>>,
-        /// When to look again, if ever.
+        /// When to fetch again, if ever.
         again_in: Option<Duration>,
     },
     NotModified {
         again_in: Option<Duration>,
     },
-    /// The page lives elsewhere: this URL is done, and the final one is fetched.
+    /// The URL redirects: this one is done, and the final one is fetched.
     Redirected {
         to: Box<Submission>,
         etag: Option<String>,
@@ -258,33 +258,33 @@ pub enum Outcome {
         content_hash: Option<Vec<u8>>,
         document: Option<Box<NewDocument>>,
     },
-    /// The web's fault: uses up a retry.
+    /// An error of the remote site: uses up a retry.
     Failed {
         error: String,
         retry_in: Duration,
     },
-    /// Not the URL's fault (429, an outage of ours): uses up nothing.
+    /// Not an error of the URL (429, a local outage): uses up no retry.
     Deferred {
         reason: String,
         retry_in: Duration,
     },
-    /// Never again, and why.
+    /// Failed permanently, and why.
     Dead {
         reason: String,
         error: Option<String>,
     },
-    /// Given back untouched.
+    /// Returned to the queue without a fetch.
     Released,
 }
 
-/// What a fetch taught about its host.
+/// Changes to a host after a fetch.
 #[derive(Debug, Clone, Default)]
 pub struct HostChange {
-    /// The gap between starts from now on.
+    /// The delay between requests from now on.
     pub delay: Option<Duration>,
-    /// No request for so long (Retry-After).
+    /// No request for this long (Retry-After).
     pub block_for: Option<Duration>,
-    /// Rest after this request, beyond the delay (slow hosts).
-    pub rest: Duration,
+    /// Cooldown after this request, beyond the delay (slow hosts).
+    pub cooldown: Duration,
     pub is_error: bool,
 }

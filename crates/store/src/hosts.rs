@@ -1,5 +1,4 @@
-//! Hosts as people and robots.txt know them: how fast they may be asked, why
-//! they are blocked, what their robots.txt said.
+//! Hosts: politeness limits, blocks and cached robots.txt.
 
 use std::time::Duration;
 
@@ -28,10 +27,10 @@ pub struct Host {
     pub errors: i64,
 }
 
-/// What a host's robots.txt answered.
+/// The cached robots.txt of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Robots {
-    /// HTTP status; 0 when there was no answer.
+    /// HTTP status; 0 when there was no response.
     pub status: u16,
     pub body: String,
     pub fetched_at: Moment,
@@ -80,8 +79,8 @@ impl Store {
         rows.iter().map(host).collect()
     }
 
-    /// How long the URL that should have been fetched first has been due. Looks
-    /// at every host that waits.
+    /// How long the longest overdue URL has been due. Scans every host with queued
+    /// URLs.
     pub async fn longest_overdue(&self) -> Result<Option<Duration>> {
         let now = self.now().await?;
         let sql = "SELECT min(head_due) FROM hosts WHERE head_priority > 0 AND head_due <= $1";
@@ -90,7 +89,7 @@ impl Store {
         Ok(due.flatten().map(|due| now.since(due)))
     }
 
-    /// Sets how a host may be asked from now on.
+    /// Sets the delay and the concurrency of a host.
     pub async fn set_host_limits(
         &self,
         id: HostId,
@@ -106,7 +105,7 @@ impl Store {
         self.change_host(Statement::new(sql, values)).await
     }
 
-    /// No URL of this host is handed out after this returns, until then.
+    /// Blocks a host: after this returns, none of its URLs is leased before `until`.
     pub async fn block_host(&self, id: HostId, until: Moment, reason: &str) -> Result<()> {
         let sql = "UPDATE hosts SET blocked_until = $1, block_reason = $2 WHERE host_id = $3";
         self.change_host(Statement::new(
@@ -116,7 +115,7 @@ impl Store {
         .await
     }
 
-    /// Ends a block at once.
+    /// Ends a block immediately.
     pub async fn unblock_host(&self, id: HostId) -> Result<()> {
         let sql = "UPDATE hosts SET blocked_until = 0, block_reason = NULL WHERE host_id = $1";
         self.change_host(Statement::new(sql, [Value::Int(id.0)]))
@@ -130,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Keeps what a host's robots.txt answered. Where it differs from before,
-    /// URLs that the old rules forbade are due again; says how many.
+    /// Caches the robots.txt of a host. If it differs from before, URLs that the old
+    /// rules disallowed are requeued; returns their number.
     pub async fn put_robots(&self, id: HostId, robots: &Robots) -> Result<u64> {
         let before = self.robots(id).await?;
         let sql = "INSERT INTO robots (host_id, status, body, fetched_at, expires_at) VALUES ($1, $2, $3, $4, $5)
@@ -140,29 +139,29 @@ impl Store {
         let values = [
             Value::Int(id.0),
             Value::Int(i64::from(robots.status)),
-            Value::from(crate::submission::storable(&robots.body)),
+            Value::from(crate::storable::storable(&robots.body)),
             Value::from(robots.fetched_at),
             Value::from(robots.expires_at),
         ];
         self.execute(Statement::new(sql, values)).await?;
         let rules = |robots: &Robots| (robots.status, robots.body.clone());
         match before {
-            Some(before) if rules(&before) != rules(robots) => self.requeue_forbidden(id).await,
+            Some(before) if rules(&before) != rules(robots) => self.requeue_disallowed(id).await,
             _ => Ok(0),
         }
     }
 
-    /// URLs of a host that its robots.txt forbade are due again.
-    async fn requeue_forbidden(&self, id: HostId) -> Result<u64> {
+    /// Requeues the URLs of a host that its robots.txt disallowed.
+    async fn requeue_disallowed(&self, id: HostId) -> Result<u64> {
         let sql = "SELECT url_id FROM urls WHERE host_id = $1 AND status = 4 AND reason = 'robots_blocked'";
         let rows = self.rows(Statement::new(sql, [Value::Int(id.0)])).await?;
-        let forbidden = |row: &Row| -> Result<FrontierId> {
+        let disallowed = |row: &Row| -> Result<FrontierId> {
             Ok(FrontierId {
                 host: id,
                 url: UrlId(row.half_key(0)?),
             })
         };
-        let ids = rows.iter().map(forbidden).collect::<Result<Vec<_>>>()?;
+        let ids = rows.iter().map(disallowed).collect::<Result<Vec<_>>>()?;
         self.requeue(&ids).await
     }
 

@@ -1,5 +1,5 @@
-//! Requests that may be sent twice: the first answer is kept under the key that
-//! the client chose, and given again.
+//! Idempotent requests: the first response is stored under the key that the client
+//! chose, and replayed.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::store::Store;
 /// What to do with a request that carries a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Replay {
-    /// It is the first: do it, then keep the answer. Also after a first one
-    /// that never finished: every submit is harmless to repeat.
+    /// It is the first: execute it, then store the response. Also after a first one
+    /// that never finished: submits are idempotent.
     First,
-    /// It was done; this was the answer.
+    /// It was executed; this was the response.
     Done(String),
 }
 
 impl Store {
-    /// Asks whether a request was done before. Refuses a key that was used
+    /// Checks whether a request was executed before. Rejects a key that was used
     /// for another body.
     pub async fn begin_idempotent(&self, key: &str, body: &[u8]) -> Result<Replay> {
         let now = self.now().await?;
@@ -41,8 +41,8 @@ impl Store {
                 [Value::from(key)],
             ),
         ];
-        let answers = self.run(statements).await?;
-        let row = answers[1]
+        let results = self.run(statements).await?;
+        let row = results[1]
             .rows
             .first()
             .ok_or_else(|| StoreError::not_found("idempotency key"))?;
@@ -54,7 +54,7 @@ impl Store {
         Ok(row.optional_text(1)?.map_or(Replay::First, Replay::Done))
     }
 
-    /// Keeps the answer for the next time.
+    /// Stores the response for replay.
     pub async fn finish_idempotent(&self, key: &str, result: &str) -> Result<()> {
         let sql = "UPDATE idempotency SET result = $1 WHERE idempotency_key = $2";
         self.execute(Statement::new(sql, [Value::from(result), Value::from(key)]))
@@ -62,9 +62,9 @@ impl Store {
             .map(drop)
     }
 
-    /// Forgets keys older than `keep`.
-    pub async fn prune_idempotency_keys(&self, keep: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(keep));
+    /// Deletes keys older than `ttl`.
+    pub async fn prune_idempotency_keys(&self, ttl: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(ttl));
         self.execute(Statement::new(
             "DELETE FROM idempotency WHERE created_at < $1",
             [Value::Int(before)],

@@ -1,5 +1,5 @@
-//! The keys of the frontier. All of them follow from the URL, so any machine
-//! can compute them without asking, and the host always comes first.
+//! The keys of the frontier. All of them are derived from the URL, so any machine
+//! can compute them without a query, and the host always comes first.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ impl HostId {
     }
 }
 
-/// The first sixteen bytes of a url key; the rest is kept beside it.
+/// The first sixteen bytes of a url key; the rest is stored beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UrlId(pub [u8; 16]);
 
@@ -41,7 +41,7 @@ impl UrlId {
     }
 }
 
-/// The half that is the id, and the half that is kept beside it.
+/// The half that is the id, and the half that is stored beside it.
 pub(crate) fn split(key: &UrlKey) -> ([u8; 16], [u8; 16]) {
     let (mut id, mut tail) = ([0; 16], [0; 16]);
     id.copy_from_slice(&key.as_bytes()[..16]);
@@ -49,7 +49,7 @@ pub(crate) fn split(key: &UrlKey) -> ([u8; 16], [u8; 16]) {
     (id, tail)
 }
 
-/// The address of a frontier row: host and URL, as 48 hex digits outside.
+/// The key of a frontier row: host and URL, formatted as 48 hex digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FrontierId {
@@ -65,7 +65,7 @@ impl FrontierId {
         }
     }
 
-    /// As it is kept where it is one value.
+    /// The encoding for columns that hold it as one value.
     pub(crate) fn to_bytes(self) -> [u8; 24] {
         let mut bytes = [0; 24];
         bytes[..8].copy_from_slice(&self.host.0.to_be_bytes());
@@ -73,7 +73,7 @@ impl FrontierId {
         bytes
     }
 
-    /// What `to_bytes` gave; none if the length is wrong.
+    /// Decodes `to_bytes`; none if the length is wrong.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (host, url) = bytes.split_first_chunk()?;
         Some(Self {
@@ -130,13 +130,13 @@ impl From<FrontierId> for String {
     }
 }
 
-/// A new id for rows that the program makes: ordered by time and exact in JSON
-/// (below 2^53). Those of one process always differ; two processes may meet, and
-/// then the primary key says so.
+/// A new id for rows that the program creates: ordered by time and exact in JSON
+/// (below 2^53). Unique within a process; two processes may collide, which the
+/// primary key detects.
 pub(crate) fn new_id(now: crate::Moment) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
-    let first = first_id(now) | i64::from(own_start() & 0xfff);
-    // More than a millisecond holds go into the next one.
+    let first = first_id(now) | i64::from(process_offset() & 0xfff);
+    // Ids that exceed a millisecond's range overflow into the next one.
     let next = |last: i64| first.max(last + 1);
     let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
         Some(next(last))
@@ -150,12 +150,12 @@ pub(crate) fn first_id(moment: crate::Moment) -> i64 {
     (since_2020 << 12) & ((1 << 53) - 1)
 }
 
-/// Where the ids of this process begin within a millisecond.
-fn own_start() -> u32 {
+/// The offset of this process's ids within a millisecond.
+fn process_offset() -> u32 {
     static START: OnceLock<u32> = OnceLock::new();
     *START.get_or_init(|| {
         let mut random = [0; 4];
-        // Without randomness processes only meet more often.
+        // Without randomness collisions are only more frequent.
         let _ = getrandom::fill(&mut random);
         u32::from_be_bytes(random)
     })

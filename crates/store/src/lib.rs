@@ -1,48 +1,51 @@
-//! All that lasts: the frontier, hosts, sources, feeds, documents, the outbox,
+//! Persistent state: the frontier, hosts, sources, feeds, documents, the outbox,
 //! tasks, runs and tokens, behind one contract, [`Store`].
 //!
-//! Two engines keep it: SQLite (embedded, the default) and PostgreSQL (shared by
-//! many machines). Nothing above this crate knows which one it is, and one
+//! Two engines implement it: SQLite (embedded, the default) and PostgreSQL (shared
+//! by many machines). Nothing above this crate knows which one it is, and one
 //! conformance suite runs on both. Never fetches, parses or decides policy.
 
 mod audit;
-mod checkup;
 mod clock;
+mod complete;
+mod counters;
 mod deliveries;
+mod diagnostics;
 mod documents;
 mod engine;
 mod error;
 mod events;
+mod fairness;
 mod feeds;
 mod frontier;
-mod head;
+mod host_permits;
 mod hosts;
 mod idempotency;
 mod ids;
 mod listing;
-mod marks;
 mod migrate_store;
 mod moment;
-mod moves;
-mod near;
+mod near_duplicates;
+mod new_document;
+mod options;
 mod postgres;
+mod queue_head;
 mod runs;
 mod schema;
-mod settle;
-mod slots;
+mod shared_values;
 mod sources;
 mod sqlite;
 mod stats;
+mod storable;
 mod store;
 mod submission;
 mod tasks;
 mod tokens;
-mod turn;
 
 pub use audit::{AuditEntry, NewAuditEntry};
-pub use checkup::{Diagnostics, Leases, Overdue, OverdueHosts, PermanentFailures};
 pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
-pub use documents::{ChangeCursor, NewDocument, StoredDocument};
+pub use diagnostics::{Diagnostics, Leases, Overdue, OverdueHosts, PermanentFailures};
+pub use documents::{ChangeCursor, StoredDocument};
 pub use error::{Result, StoreError};
 pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
@@ -50,20 +53,22 @@ pub use frontier::{
     Claim, ClaimRequest, Claimed, Completion, HostChange, LeaseToken, Origin, Outcome, Status,
     Submission, Target, Verdict,
 };
+pub use host_permits::{AcquiredHost, HostPermit};
 pub use hosts::{Host, Robots};
 pub use idempotency::Replay;
 pub use ids::{FrontierId, HostId, ParseFrontierIdError, UrlId};
 pub use listing::{Cursor, Filter, Order, Page, ParseCursorError, UrlRow};
-pub use marks::SharedValue;
 pub use migrate_store::{CopyProgress, copy_store};
 pub use moment::Moment;
-pub use near::NearDuplicate;
+pub use near_duplicates::NearDuplicate;
+pub use new_document::NewDocument;
+pub use options::StoreOptions;
 pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
-pub use slots::{AcquiredHost, HostPermit};
+pub use shared_values::SharedValue;
 pub use sources::{NewSource, Source};
 pub use stats::{CountRow, HostStats, Stats};
-pub use store::{Store, StoreOptions};
+pub use store::Store;
 pub use tasks::{StartedTask, Task};
 pub use tokens::{Role, Token};
 

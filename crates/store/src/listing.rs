@@ -1,8 +1,7 @@
-//! Lists of frontier rows, page by page: keyset paging, so that page a million
-//! costs as much as the first, filters that say what is wanted, and a choice of
-//! order. Ids, times of discovery and troubled URLs have indexes. What else a
-//! filter wants is looked for a slice at a time, so that nobody waits long and
-//! the hot path has no more indexes to keep; the other orders sort what matches.
+//! Lists of frontier rows: keyset pagination, so that page a million costs as much
+//! as the first, with filters and a choice of order. Ids, discovery times and failed
+//! URLs have indexes. Other filters scan a slice at a time within a timeout, so that
+//! the hot path has no more indexes to maintain; without an index matches are sorted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tidings_url::UrlKey;
 
-use crate::engine::{Row, Statement, Value};
+use crate::engine::{LeaseSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::frontier::{Origin, Status};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::Moment;
 use crate::store::Store;
 
-/// Which rows are wanted; everything that is set must hold.
+/// Which rows match; everything that is set must hold.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub status: Option<Status>,
@@ -31,19 +30,19 @@ pub struct Filter {
     pub text: Option<String>,
 }
 
-/// What comes first in a list; equals are in the order of their ids.
+/// The sort order of a list; ties are in the order of their ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// By id: hosts together, cheap at any size.
     #[default]
     Id,
-    /// Found last first.
+    /// Last discovered first.
     Newest,
-    /// Changed last first.
+    /// Last changed first.
     Recent,
-    /// What may be fetched next first; what waits for nothing comes last.
+    /// Next due first; what is not scheduled comes last.
     Due,
-    /// The most urgent first.
+    /// Highest priority first.
     Priority,
 }
 
@@ -56,12 +55,12 @@ impl Order {
         ("priority", Self::Priority),
     ];
 
-    /// Whether rows lie in this order, so that nothing is sorted.
+    /// Whether an index has this order, so that nothing is sorted.
     fn has_index(self) -> bool {
         matches!(self, Self::Id | Self::Newest)
     }
 
-    /// What ascends from row to row, in SQL, where rows are sorted.
+    /// The ascending sort key in SQL, where no index has the order.
     fn ascending(self, due: &str) -> Option<String> {
         match self {
             Self::Id | Self::Newest => None,
@@ -71,8 +70,8 @@ impl Order {
         }
     }
 
-    /// The same of a row at hand.
-    fn place(self, row: &UrlRow) -> i64 {
+    /// The sort key of a row.
+    fn position(self, row: &UrlRow) -> i64 {
         match self {
             Self::Id => 0,
             Self::Newest => -row.discovered_at.0,
@@ -90,23 +89,23 @@ impl FromStr for Order {
         let found = Self::ALL.iter().find(|(name, _)| *name == text);
         found.map(|(_, order)| *order).ok_or_else(|| {
             let names = Self::ALL.map(|(name, _)| name).join(", ");
-            format!("{text:?} is not an order; there are {names}")
+            format!("{text:?} is not an order; use one of {names}")
         })
     }
 }
 
-/// Where a page ended. It goes with the order it was made in.
+/// The end of a page. Valid only with the order it was created in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Cursor {
-    pub(crate) place: i64,
+    pub(crate) position: i64,
     pub(crate) id: FrontierId,
 }
 
 impl Cursor {
-    /// Before everything.
+    /// Before the first row.
     pub(crate) const START: Self = Self {
-        place: i64::MIN,
+        position: i64::MIN,
         id: FrontierId {
             host: HostId(i64::MIN),
             url: UrlId([0; 16]),
@@ -116,7 +115,7 @@ impl Cursor {
 
 /// A text that is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0:?} is not a cursor: pass what `next` of the page before said")]
+#[error("{0:?} is not a cursor: pass the `next` of the previous page")]
 pub struct ParseCursorError(String);
 
 impl ParseCursorError {
@@ -127,7 +126,7 @@ impl ParseCursorError {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.place, self.id)
+        write!(f, "{}.{}", self.position, self.id)
     }
 }
 
@@ -136,9 +135,9 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, ParseCursorError> {
         let parse = |text: &str| {
-            let (place, id) = text.split_once('.')?;
+            let (position, id) = text.split_once('.')?;
             Some(Self {
-                place: place.parse().ok()?,
+                position: position.parse().ok()?,
                 id: id.parse().ok()?,
             })
         };
@@ -160,7 +159,7 @@ impl From<Cursor> for String {
     }
 }
 
-/// Some rows, and where to go on.
+/// A page of rows, and the cursor of the next one.
 #[derive(Debug, Serialize)]
 pub struct Page {
     pub rows: Vec<UrlRow>,
@@ -168,7 +167,7 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
-/// A frontier row as people see it.
+/// A frontier row as users see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct UrlRow {
     pub id: FrontierId,
@@ -195,22 +194,14 @@ pub struct UrlRow {
     pub updated_at: Moment,
 }
 
-/// Rows that are looked at between two looks at the clock.
-const SLICE: u32 = 10_000;
-/// A list whose filter has an index of at most so many rows is read as it is.
-const FEW: i64 = 20_000;
-/// More are not sorted for somebody who waits.
-pub(crate) const MOST_SORTED: u32 = 50_000;
+/// Rows scanned between two checks of the timeout.
+const SLICE_ROWS: u32 = 10_000;
+/// A status with at most this many rows is read through its index, without slices.
+const MAX_DIRECT_ROWS: i64 = 20_000;
+/// More rows are not sorted for an interactive caller.
+pub(crate) const MAX_SORTED_ROWS: u32 = 50_000;
 
-/// Where an engine keeps what is being fetched, and when a row is due.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    /// A table with `owner` and `attempt` for what is being fetched, as `q`.
-    pub(crate) leases: &'static str,
-    pub(crate) due: &'static str,
-}
-
-impl Waiting {
+impl LeaseSql {
     fn select(&self) -> String {
         format!(
             "SELECT u.host_id, u.url_id, u.key_tail, u.url, h.host_key, u.source_id, u.origin, u.parent_url, u.depth,
@@ -282,7 +273,7 @@ impl Where {
     }
 }
 
-fn conditions(filter: &Filter, waiting: &Waiting) -> Where {
+fn conditions(filter: &Filter, lease_sql: &LeaseSql) -> Where {
     let mut clause = Where {
         sql: String::new(),
         values: Vec::new(),
@@ -291,15 +282,15 @@ fn conditions(filter: &Filter, waiting: &Waiting) -> Where {
         clause.and("u.host_id = ?", [Value::Int(host.0)]);
     }
     match filter.status {
-        // Few are fetched at a time: they say where to look.
+        // There are few leases: they drive the query.
         Some(Status::Fetching) => clause.and(
             &format!(
                 "(u.host_id, u.url_id) IN (SELECT host_id, url_id FROM {} WHERE owner IS NOT NULL)",
-                waiting.leases
+                lease_sql.leases
             ),
             [],
         ),
-        // Written out, for an index that has only some statuses.
+        // A literal, so that the partial index on some statuses applies.
         Some(status) => clause.and(
             &format!("u.status = {} AND q.owner IS NULL", status.code()),
             [],
@@ -329,11 +320,11 @@ fn conditions(filter: &Filter, waiting: &Waiting) -> Where {
     clause
 }
 
-/// After one row, and up to another one, in an order that has an index.
+/// Restricts to rows after one and up to another, in an order that has an index.
 fn between(clause: &mut Where, order: Order, after: Option<Cursor>, end: Option<Cursor>) {
     let ends = [(after, ">", "<"), (end, "<=", ">")];
     for (cursor, by_id, by_time) in ends {
-        let Some(Cursor { place, id }) = cursor else {
+        let Some(Cursor { position, id }) = cursor else {
             continue;
         };
         let (host, url) = (Value::Int(id.host.0), Value::from(&id.url.0[..]));
@@ -342,19 +333,19 @@ fn between(clause: &mut Where, order: Order, after: Option<Cursor>, end: Option<
                 &format!(
                     "u.discovered_at {by_time}= ? AND (u.discovered_at {by_time} ? OR (u.host_id, u.url_id) {by_id} (?, ?))"
                 ),
-                [Value::Int(-place), Value::Int(-place), host, url],
+                [Value::Int(-position), Value::Int(-position), host, url],
             ),
             _ => clause.and(&format!("(u.host_id, u.url_id) {by_id} (?, ?)"), [host, url]),
         }
     }
 }
 
-/// Whether an index leads to what matches, so that it need not be looked for.
-/// `counted` are the books of all URLs.
-fn is_direct(filter: &Filter, order: Order, counted: &[(Status, i64)]) -> bool {
+/// Whether an index leads to the matching rows, so that no scan is needed.
+/// `counters` are the totals of all URLs.
+fn is_direct(filter: &Filter, order: Order, counters: &[(Status, i64)]) -> bool {
     let is_few = |status: Status| {
-        let found = counted.iter().find(|(of, _)| *of == status);
-        found.is_none_or(|(_, n)| *n <= FEW)
+        let found = counters.iter().find(|(of, _)| *of == status);
+        found.is_none_or(|(_, n)| *n <= MAX_DIRECT_ROWS)
     };
     match filter.status {
         Some(Status::Fetching) => true,
@@ -377,7 +368,7 @@ fn is_direct(filter: &Filter, order: Order, counted: &[(Status, i64)]) -> bool {
 
 fn page(rows: Vec<UrlRow>, order: Order, more: bool) -> Page {
     let next = rows.last().filter(|_| more).map(|row| Cursor {
-        place: order.place(row),
+        position: order.position(row),
         id: row.id,
     });
     Page { rows, next }
@@ -388,15 +379,15 @@ impl Store {
     pub async fn url(&self, id: FrontierId) -> Result<Option<UrlRow>> {
         let sql = format!(
             "{} WHERE u.host_id = $1 AND u.url_id = $2",
-            self.waiting().select()
+            self.lease_sql().select()
         );
         let values = [Value::from(id.host.0), Value::from(&id.url.0[..])];
         let rows = self.rows(Statement::new(sql, values)).await?;
         rows.first().map(url_row).transpose()
     }
 
-    /// Rows that match, in an order, after the end of an earlier page. Looks for
-    /// as long as it takes.
+    /// Rows that match, in an order, after the end of an earlier page. Has no
+    /// timeout.
     pub async fn list(
         &self,
         filter: &Filter,
@@ -405,30 +396,29 @@ impl Store {
         limit: u32,
     ) -> Result<Page> {
         if order.has_index() {
-            let patience = Duration::MAX;
+            let timeout = Duration::MAX;
             return self
-                .look(filter, order, after, limit, SLICE, patience)
+                .scan(filter, order, after, limit, SLICE_ROWS, timeout)
                 .await;
         }
         self.sorted(filter, order, after, limit).await
     }
 
-    /// The same for somebody who waits. When nothing more was found for so long,
-    /// the page is short, maybe empty, and `next` goes on from there. More than
-    /// 50,000 rows are not sorted.
+    /// The same for an interactive caller. After `timeout` the page is short, maybe
+    /// empty, and `next` continues from there. More than 50,000 rows are not sorted.
     pub async fn list_within(
         &self,
         filter: &Filter,
         order: Order,
         after: Option<Cursor>,
         limit: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Page> {
-        self.list_in_slices(filter, order, after, limit, SLICE, patience)
+        self.list_in_slices(filter, order, after, limit, SLICE_ROWS, timeout)
             .await
     }
 
-    /// The same with slices of another size, for tests of their seams.
+    /// The same with slices of another size, for tests of their boundaries.
     #[doc(hidden)]
     pub async fn list_in_slices(
         &self,
@@ -437,27 +427,27 @@ impl Store {
         after: Option<Cursor>,
         limit: u32,
         slice: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Page> {
         if order.has_index() && (order == Order::Id || filter.host.is_none()) {
-            return self
-                .look(filter, order, after, limit, slice, patience)
-                .await;
+            return self.scan(filter, order, after, limit, slice, timeout).await;
         }
-        let most = match filter.host {
-            Some(host) => self.count_host(host, MOST_SORTED + 1).await?,
-            None => self.counted(filter).await?,
+        let counts = match filter.host {
+            Some(host) => self.count_host(host, MAX_SORTED_ROWS + 1).await?,
+            None => self.counters(filter).await?,
         };
         let is_wanted = |status| filter.status.is_none_or(|wanted| wanted == status);
-        let wanted = most.iter().filter(|(status, _)| is_wanted(*status));
-        let most: i64 = wanted.map(|(_, n)| n).sum();
-        if most > i64::from(MOST_SORTED) {
-            return Err(StoreError::TooManyToSort { most: MOST_SORTED });
+        let wanted = counts.iter().filter(|(status, _)| is_wanted(*status));
+        let total: i64 = wanted.map(|(_, n)| n).sum();
+        if total > i64::from(MAX_SORTED_ROWS) {
+            return Err(StoreError::TooManyToSort {
+                max: MAX_SORTED_ROWS,
+            });
         }
         self.sorted(filter, order, after, limit).await
     }
 
-    /// Sorts what matches.
+    /// Sorts the rows that match.
     async fn sorted(
         &self,
         filter: &Filter,
@@ -465,14 +455,14 @@ impl Store {
         after: Option<Cursor>,
         limit: u32,
     ) -> Result<Page> {
-        let mut clause = conditions(filter, self.waiting());
-        let ascending = order.ascending(self.waiting().due);
+        let mut clause = conditions(filter, self.lease_sql());
+        let ascending = order.ascending(self.lease_sql().due);
         let ascending = ascending.unwrap_or_else(|| "-u.discovered_at".to_owned());
-        if let Some(Cursor { place, id }) = after {
+        if let Some(Cursor { position, id }) = after {
             let (host, url) = (Value::Int(id.host.0), Value::from(&id.url.0[..]));
             clause.and(
                 &format!("({ascending}, u.host_id, u.url_id) > (?, ?, ?)"),
-                [Value::Int(place), host, url],
+                [Value::Int(position), host, url],
             );
         }
         let mut rows = self
@@ -483,33 +473,33 @@ impl Store {
         Ok(page(rows, order, more))
     }
 
-    /// Reads in an order that has an index; what has no index of its own is
-    /// looked for a slice at a time.
-    async fn look(
+    /// Reads in an order that has an index; filters without an index scan a slice at
+    /// a time.
+    async fn scan(
         &self,
         filter: &Filter,
         order: Order,
         after: Option<Cursor>,
         limit: u32,
         slice: u32,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Page> {
         let start = Instant::now();
         if filter.source_id.is_some() || filter.origin.is_some() {
-            let of_source = self.counted(filter).await?;
+            let of_source = self.counters(filter).await?;
             if of_source.iter().all(|(_, n)| *n == 0) {
                 return Ok(page(Vec::new(), order, false));
             }
         }
-        let counted = self.counted(&Filter::default()).await?;
-        let is_direct = is_direct(filter, order, &counted);
+        let counters = self.counters(&Filter::default()).await?;
+        let is_direct = is_direct(filter, order, &counters);
         let (mut rows, mut after) = (Vec::new(), after);
         loop {
             let end = match is_direct {
                 true => None,
                 false => self.slice_end(filter.host, order, after, slice).await?,
             };
-            let mut clause = conditions(filter, self.waiting());
+            let mut clause = conditions(filter, self.lease_sql());
             if is_direct && filter.status == Some(Status::Pending) {
                 let queued = "(u.host_id, u.url_id) IN (SELECT host_id, url_id FROM queue)";
                 clause.and(queued, []);
@@ -527,7 +517,7 @@ impl Store {
             }
             match end {
                 None => return Ok(page(rows, order, false)),
-                Some(end) if start.elapsed() >= patience => {
+                Some(end) if start.elapsed() >= timeout => {
                     return Ok(Page {
                         rows,
                         next: Some(end),
@@ -542,7 +532,7 @@ impl Store {
         clause.values.push(Value::Int(i64::from(limit)));
         let sql = format!(
             "{}{} ORDER BY {by}u.host_id, u.url_id LIMIT ${}",
-            self.waiting().select(),
+            self.lease_sql().select(),
             clause.sql,
             clause.values.len()
         );
@@ -550,7 +540,7 @@ impl Store {
         rows.iter().map(url_row).collect()
     }
 
-    /// The row that is a slice further; none if fewer are left.
+    /// The last row of the next slice; none if fewer are left.
     async fn slice_end(
         &self,
         host: Option<HostId>,
@@ -562,15 +552,15 @@ impl Store {
             host,
             ..Filter::default()
         };
-        let mut clause = conditions(&all, self.waiting());
+        let mut clause = conditions(&all, self.lease_sql());
         between(&mut clause, order, after, None);
         clause.values.push(Value::Int(i64::from(slice) - 1));
-        let (place, by) = match order {
+        let (position, by) = match order {
             Order::Newest => ("-u.discovered_at", "u.discovered_at DESC, "),
             _ => ("0", ""),
         };
         let sql = format!(
-            "SELECT u.host_id, u.url_id, CAST({place} AS BIGINT) FROM urls u{} ORDER BY {by}u.host_id, u.url_id LIMIT 1 OFFSET ${}",
+            "SELECT u.host_id, u.url_id, CAST({position} AS BIGINT) FROM urls u{} ORDER BY {by}u.host_id, u.url_id LIMIT 1 OFFSET ${}",
             clause.sql,
             clause.values.len()
         );
@@ -581,15 +571,16 @@ impl Store {
                 url: UrlId(row.half_key(1)?),
             };
             Ok(Cursor {
-                place: row.int(2)?,
+                position: row.int(2)?,
                 id,
             })
         };
         rows.first().map(cursor).transpose()
     }
 
-    /// How many URLs of the source and the origin of a filter are where, by the books.
-    async fn counted(&self, filter: &Filter) -> Result<Vec<(Status, i64)>> {
+    /// URL totals by status for the source and the origin of a filter, from the
+    /// counters.
+    async fn counters(&self, filter: &Filter) -> Result<Vec<(Status, i64)>> {
         let mut clause = Where {
             sql: String::new(),
             values: Vec::new(),
@@ -610,12 +601,12 @@ impl Store {
             .collect()
     }
 
-    /// How many rows match; for previews of what a bulk action would do.
+    /// The number of rows that match; for previews of bulk actions.
     pub async fn count(&self, filter: &Filter) -> Result<u64> {
-        let clause = conditions(filter, self.waiting());
+        let clause = conditions(filter, self.lease_sql());
         let sql = format!(
             "SELECT count(*) FROM urls u {}{}",
-            self.waiting().join(),
+            self.lease_sql().join(),
             clause.sql
         );
         let rows = self.rows(Statement::new(sql, clause.values)).await?;
@@ -627,15 +618,14 @@ impl Store {
             .unsigned_abs())
     }
 
-    /// How many of the URLs of a host are where, of the first `limit` in the
-    /// order of their ids.
+    /// URL counts of a host by status, over the first `limit` URLs by id.
     pub(crate) async fn count_host(&self, host: HostId, limit: u32) -> Result<Vec<(Status, i64)>> {
         let sql = format!(
             "SELECT status, count(*) FROM
                 (SELECT CASE WHEN q.owner IS NOT NULL THEN 1 ELSE u.status END AS status FROM urls u {}
                  WHERE u.host_id = $1 LIMIT $2) AS some_urls
              GROUP BY status",
-            self.waiting().join()
+            self.lease_sql().join()
         );
         let values = [Value::Int(host.0), Value::Int(i64::from(limit))];
         let rows = self.rows(Statement::new(sql, values)).await?;

@@ -1,5 +1,5 @@
-//! Moving everything from one store to another, for example from the embedded
-//! one to PostgreSQL: table by table, page by page, resumable, verified.
+//! Copies all data from one store to another, for example from SQLite to
+//! PostgreSQL: table by table, page by page, resumable, verified.
 
 use sha2::{Digest, Sha256};
 
@@ -7,7 +7,7 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::store::Store;
 
-/// How far the copy is.
+/// Progress of a copy.
 #[derive(Debug, Clone)]
 pub struct CopyProgress {
     pub table: &'static str,
@@ -135,18 +135,9 @@ static TABLES: &[Table] = &[
     },
 ];
 
-/// The queue is kept differently by the engines: how one reads and writes it.
-/// A row is host, URL, priority, due time, owner, attempt and crashes, in this
-/// order; inserting a row that is there changes nothing.
-#[derive(Debug)]
-pub(crate) struct QueueSql {
-    pub(crate) select: &'static str,
-    pub(crate) insert: &'static [&'static str],
-}
-
-/// Rows read and written at a time. PostgreSQL takes at most 65,535 values in
+/// Rows read and written at a time. PostgreSQL accepts at most 65,535 values in
 /// one statement; the widest table has 23 columns.
-const PAGE: usize = 500;
+const PAGE_ROWS: usize = 500;
 
 impl Table {
     fn columns(&self) -> Vec<&'static str> {
@@ -155,11 +146,11 @@ impl Table {
 
     fn key_of(&self, row: &Row) -> Vec<Value> {
         let columns = self.columns();
-        let places = self
+        let positions = self
             .key
             .iter()
             .filter_map(|key| columns.iter().position(|column| column == key));
-        places.map(|place| row.0[place].clone()).collect()
+        positions.map(|position| row.0[position].clone()).collect()
     }
 
     fn select(&self, after: Option<&[Value]>, limit: usize) -> Statement {
@@ -168,8 +159,8 @@ impl Table {
         let condition = if values.is_empty() {
             String::new()
         } else {
-            let marks: Vec<_> = (1..=values.len()).map(|n| format!("${n}")).collect();
-            format!(" WHERE ({key}) > ({})", marks.join(", "))
+            let placeholders: Vec<_> = (1..=values.len()).map(|n| format!("${n}")).collect();
+            format!(" WHERE ({key}) > ({})", placeholders.join(", "))
         };
         values.push(Value::Int(limit as i64));
         let sql = format!(
@@ -183,19 +174,19 @@ impl Table {
 
     fn insert(&self, rows: &[Row]) -> Statement {
         let width = self.columns().len();
-        let mut marks = Vec::with_capacity(rows.len());
+        let mut placeholders = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
             let row: Vec<_> = (1..=width)
                 .map(|column| format!("${}", row * width + column))
                 .collect();
-            marks.push(format!("({})", row.join(", ")));
+            placeholders.push(format!("({})", row.join(", ")));
         }
-        // A copy that was cut off goes on where it was: rows that are there stay.
+        // An interrupted copy resumes where it stopped: existing rows stay.
         let sql = format!(
             "INSERT INTO {} ({}) VALUES {} ON CONFLICT DO NOTHING",
             self.name,
             self.columns,
-            marks.join(", ")
+            placeholders.join(", ")
         );
         Statement::new(
             sql,
@@ -206,10 +197,9 @@ impl Table {
     }
 }
 
-/// Copies everything from one store to another that is empty, or that an
-/// earlier copy was cut off in. Verifies counts and checksums at the end.
-/// Nothing else should use either store meanwhile. Events are history of the
-/// old store and stay there.
+/// Copies all data from one store to another that is empty, or that holds an
+/// interrupted copy. Verifies counts and checksums at the end. Nothing else should
+/// use either store meanwhile. Events are history of the old store and stay there.
 pub async fn copy_store(
     from: &Store,
     to: &Store,
@@ -224,19 +214,19 @@ pub async fn copy_store(
             total,
         };
         let mut after: Option<Vec<Value>> = None;
-        let mut theirs = 0;
+        let mut expected = 0;
         loop {
-            let rows = from.rows(table.select(after.as_deref(), PAGE)).await?;
+            let rows = from.rows(table.select(after.as_deref(), PAGE_ROWS)).await?;
             let Some(last) = rows.last() else {
                 break;
             };
             after = Some(table.key_of(last));
-            theirs = add_rows(theirs, &rows);
+            expected = add_rows(expected, &rows);
             to.execute(table.insert(&rows)).await?;
             state.copied += rows.len() as u64;
             progress(&state);
         }
-        if checksum(to, table).await? != theirs {
+        if checksum(to, table).await? != expected {
             return Err(differs(table.name, from, to));
         }
     }
@@ -247,18 +237,18 @@ async fn queue_page(store: &Store, after: &[Value]) -> Result<Vec<Row>> {
     let values: Vec<Value> = after
         .iter()
         .cloned()
-        .chain([Value::Int(PAGE as i64)])
+        .chain([Value::Int(PAGE_ROWS as i64)])
         .collect();
     store
         .rows(Statement::new(store.queue_statements().select, values))
         .await
 }
 
-const BEFORE_ALL: [Value; 2] = [Value::Int(i64::MIN), Value::Bytes(Vec::new())];
+const QUEUE_START: [Value; 2] = [Value::Int(i64::MIN), Value::Bytes(Vec::new())];
 
 async fn queue_checksum(store: &Store) -> Result<(u64, u128)> {
     let (mut count, mut sum) = (0, 0);
-    let mut after = BEFORE_ALL.to_vec();
+    let mut after = QUEUE_START.to_vec();
     loop {
         let rows = queue_page(store, &after).await?;
         let Some(last) = rows.last() else {
@@ -275,13 +265,13 @@ async fn copy_queue(
     to: &Store,
     progress: &mut impl FnMut(&CopyProgress),
 ) -> Result<()> {
-    let (total, theirs) = queue_checksum(from).await?;
+    let (total, expected) = queue_checksum(from).await?;
     let mut state = CopyProgress {
         table: "queue",
         copied: 0,
         total,
     };
-    let mut after = BEFORE_ALL.to_vec();
+    let mut after = QUEUE_START.to_vec();
     loop {
         let rows = queue_page(from, &after).await?;
         let Some(last) = rows.last() else {
@@ -298,7 +288,7 @@ async fn copy_queue(
         state.copied += rows.len() as u64;
         progress(&state);
     }
-    if queue_checksum(to).await?.1 != theirs {
+    if queue_checksum(to).await?.1 != expected {
         return Err(differs("queue", from, to));
     }
     Ok(())
@@ -306,9 +296,9 @@ async fn copy_queue(
 
 fn differs(table: &str, from: &Store, to: &Store) -> StoreError {
     StoreError::Conflict(format!(
-        "the table {table} differs between {} and {} after the copy; was either in use?",
-        from.place(),
-        to.place()
+        "the table {table} differs between {} and {} after the copy; stop every process that uses either store and copy again",
+        from.location(),
+        to.location()
     ))
 }
 
@@ -342,7 +332,9 @@ async fn checksum(store: &Store, table: &Table) -> Result<u128> {
     let mut sum = 0;
     let mut after: Option<Vec<Value>> = None;
     loop {
-        let rows = store.rows(table.select(after.as_deref(), PAGE)).await?;
+        let rows = store
+            .rows(table.select(after.as_deref(), PAGE_ROWS))
+            .await?;
         let Some(last) = rows.last() else {
             return Ok(sum);
         };

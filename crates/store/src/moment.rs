@@ -1,5 +1,5 @@
-//! A point in time as the store keeps it: milliseconds since 1970, by the
-//! clock of the database. Written as RFC 3339 everywhere else.
+//! A point in time as it is stored: milliseconds since 1970, by the clock of the
+//! database. Formatted as RFC 3339 everywhere else.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Moment(pub i64);
 
 impl Moment {
-    /// Later than every other: "not scheduled", "until a person says so".
+    /// Later than every other: "not scheduled", "until an operator ends it".
     pub const NEVER: Self = Self(i64::MAX);
 
     pub fn plus(self, duration: Duration) -> Self {

@@ -1,13 +1,13 @@
-//! The shared engine: PostgreSQL, used by any number of machines. Few
-//! connections, batches, plain statements; hosts are always locked first and in
-//! order, so that submits, claims and completions can't deadlock.
+//! The shared engine: PostgreSQL, used by any number of machines. Few connections,
+//! batches, plain statements; hosts are always locked first and in order, so that
+//! submits, claims and completions can't deadlock.
 
 mod claim;
+mod complete;
 mod documents;
-mod near;
+mod near_duplicates;
 mod pool;
 mod rows;
-mod settle;
 mod submit;
 
 use std::time::Instant;
@@ -17,36 +17,34 @@ use jiff::Timestamp;
 use tidings_document::Sketch;
 use tokio_postgres::Config;
 
-use crate::clock::{Leap, StoreClock};
-use crate::engine::{Answer, Engine, Outlives, Statement};
+use crate::clock::{ClockJump, StoreClock};
+use crate::complete::PreparedCompletion;
+use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
-use crate::listing::Waiting;
-use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::NearDuplicate;
+use crate::near_duplicates::NearDuplicate;
+use crate::options::StoreOptions;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
-use crate::settle::Settlement;
-use crate::store::StoreOptions;
 use crate::submission::Prepared;
-use crate::turn::Turn;
 
 use pool::{Connection, Pool};
 
-/// Held while the schema changes: any number works, as long as it is ours.
+/// The advisory lock of schema migrations: an arbitrary number, unique to Tidings.
 const MIGRATION_LOCK: i64 = 0x7469_6469_6e67_7301;
 
 #[derive(Debug)]
 pub(crate) struct PostgresEngine {
-    place: String,
+    location: String,
     pool: Pool,
     clock: StoreClock,
     delay_ms: i32,
     max_in_flight: i16,
 }
 
-fn read_address(address: &str) -> Result<Config> {
+fn parse_address(address: &str) -> Result<Config> {
     let wrong = |error: tokio_postgres::Error| StoreError::Address {
         address: without_password(address),
         why: error.to_string(),
@@ -54,9 +52,9 @@ fn read_address(address: &str) -> Result<Config> {
     address.parse().map_err(wrong)
 }
 
-/// The version of the schema, if there is a store; changes nothing.
+/// The version of the schema, if there is a store; read-only.
 pub(crate) async fn schema_version(address: &str) -> Result<Option<i64>> {
-    let pool = Pool::new(read_address(address)?, without_password(address), 1);
+    let pool = Pool::new(parse_address(address)?, without_password(address), 1);
     let mut connection = pool.get().await?;
     let known = "SELECT CAST(to_regclass('schema_version') AS TEXT)";
     let rows = connection.query(known, &[]).await?;
@@ -72,11 +70,11 @@ pub(crate) async fn schema_version(address: &str) -> Result<Option<i64>> {
 
 impl PostgresEngine {
     pub(crate) async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
-        let config = read_address(address)?;
-        let place = without_password(address);
+        let config = parse_address(address)?;
+        let location = without_password(address);
         let engine = Self {
-            pool: Pool::new(config, place.clone(), options.connections.max(1)),
-            place,
+            pool: Pool::new(config, location.clone(), options.connections.max(1)),
+            location,
             clock: StoreClock::new(options.clock.clone()),
             delay_ms: i32::try_from(options.host_delay.as_millis()).unwrap_or(i32::MAX),
             max_in_flight: i16::try_from(options.max_per_host.max(1)).unwrap_or(i16::MAX),
@@ -84,7 +82,7 @@ impl PostgresEngine {
         let version = options.migrate_to.unwrap_or(SCHEMA_VERSION);
         engine.migrate(version).await?;
         if version > 0 {
-            engine.look_back().await?;
+            engine.advance_past_last_event().await?;
         }
         Ok(engine)
     }
@@ -102,7 +100,7 @@ impl PostgresEngine {
         let found: i64 = row.first().map_or(0, |row| row.get(0));
         if found > SCHEMA_VERSION {
             return Err(StoreError::TooNew {
-                place: self.place.clone(),
+                location: self.location.clone(),
                 found,
                 known: SCHEMA_VERSION,
             });
@@ -143,72 +141,73 @@ impl PostgresEngine {
         let mut connection = self.pool.get().await?;
         loop {
             connection.begin(how).await?;
-            match self.look(&mut connection).await? {
+            match self.read_clock(&mut connection).await? {
                 Ok(now) => return Ok((connection, now)),
-                Err(leap) => {
+                Err(jump) => {
                     connection.commit().await?;
-                    self.follow(&mut connection, &leap).await?;
+                    self.apply_jump(&mut connection, &jump).await?;
                 }
             }
         }
     }
 
-    async fn look(
+    async fn read_clock(
         &self,
         connection: &mut Connection<'_>,
-    ) -> Result<std::result::Result<i64, Leap>> {
+    ) -> Result<std::result::Result<i64, ClockJump>> {
         if let Some(now) = self.clock.manual() {
             return Ok(Ok(now));
         }
-        let asked = Instant::now();
+        let requested = Instant::now();
         let rows = connection.query("SELECT tidings_now()", &[]).await?;
         let time = rows.first().map_or(0, |row| row.get(0));
-        Ok(self.clock.read(time, asked))
+        Ok(self.clock.read(time, requested))
     }
 
-    /// Carries along what is held, unless another process has done so or has
-    /// lived through the time that this one slept.
-    async fn follow(&self, connection: &mut Connection<'_>, leap: &Leap) -> Result<()> {
+    /// Shifts leases and deadlines by a clock jump, unless another process has done
+    /// so, or kept running while this one was suspended.
+    async fn apply_jump(&self, connection: &mut Connection<'_>, jump: &ClockJump) -> Result<()> {
         connection.begin(DURABLE).await?;
-        let claimed = rows::run(connection, &[leap.claim()]).await?;
-        let is_first = claimed.iter().any(|answer| answer.changed > 0);
-        if is_first && last_event(connection).await? <= Some(leap.from.0) {
-            // Rows are locked in order elsewhere; here all at once.
+        let claimed = rows::run(connection, &[jump.claim()]).await?;
+        let is_first = claimed.iter().any(|result| result.changed > 0);
+        if is_first && last_event(connection).await? <= Some(jump.from.0) {
+            // Elsewhere rows are locked in order; here whole tables.
             connection
                 .batch("LOCK TABLE hosts, queue, feeds, deliveries IN EXCLUSIVE MODE")
                 .await?;
-            rows::run(connection, &leap.carry("queue")).await?;
+            rows::run(connection, &jump.shift_deadlines("queue")).await?;
         }
         connection.commit().await?;
-        self.clock.land(leap);
+        self.clock.apply(jump);
         Ok(())
     }
 
-    /// The time of the last event: whatever the server's clock says, it is later.
-    async fn look_back(&self) -> Result<()> {
+    /// Keeps the clock from reading earlier than the last event, whatever the
+    /// server's clock reads.
+    async fn advance_past_last_event(&self) -> Result<()> {
         let mut connection = self.pool.get().await?;
         let last = last_event(&mut connection).await?;
-        if let (Ok(_), Some(last)) = (self.look(&mut connection).await?, last) {
-            self.clock.has_been(last);
+        if let (Ok(_), Some(last)) = (self.read_clock(&mut connection).await?, last) {
+            self.clock.advance_to(last);
         }
         Ok(())
     }
 }
 
-/// When the last thing happened, if anything did.
+/// The time of the last event, if there is one.
 async fn last_event(connection: &mut Connection<'_>) -> Result<Option<i64>> {
-    // The table has no index that knows its end.
+    // No index of the table leads to its end.
     let last = "SELECT max(at) FROM events WHERE event_id > (SELECT last_value - 1000 FROM events_event_id_seq)";
     let rows = connection.query(last, &[]).await?;
     Ok(rows.first().and_then(|row| row.get(0)))
 }
 
-/// Of what a crash of the server may forget: the end of a lease, for one, which
-/// then ends by itself.
-const PASSING: &str = "BEGIN; SET LOCAL synchronous_commit = off";
+/// For changes that a crash of the server may lose: the end of a lease, for one,
+/// which then expires.
+const VOLATILE: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 const DURABLE: &str = "BEGIN";
 
-/// The address as it may be shown.
+/// The address without its password, for messages.
 fn without_password(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else {
         return address.to_owned();
@@ -227,12 +226,12 @@ impl Engine for PostgresEngine {
     async fn now(&self) -> Result<Moment> {
         let mut connection = self.pool.get().await?;
         loop {
-            match self.look(&mut connection).await? {
+            match self.read_clock(&mut connection).await? {
                 Ok(now) => return Ok(Moment(now)),
-                Err(leap) => match self.follow(&mut connection, &leap).await {
+                Err(jump) => match self.apply_jump(&mut connection, &jump).await {
                     Ok(()) => {}
-                    // It may only be read now; then time goes on as if nothing had happened.
-                    Err(error) if error.is_transient() => return Ok(leap.from),
+                    // The server may be read-only: the clock continues without the jump.
+                    Err(error) if error.is_transient() => return Ok(jump.from),
                     Err(error) => return Err(error),
                 },
             }
@@ -253,22 +252,23 @@ impl Engine for PostgresEngine {
         Ok(verdicts)
     }
 
-    async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed> {
-        // Were it forgotten while its holder lives, two would ask at once.
+    async fn claim(&self, request: &ClaimRequest, sequence: ClaimSequence) -> Result<Claimed> {
+        // If it were lost while its holder is alive, two workers would fetch from
+        // the host concurrently.
         let (mut connection, now) = self.begin(DURABLE).await?;
-        let claimed = claim::claim(&mut connection, request, turn, now).await?;
+        let claimed = claim::claim(&mut connection, request, sequence, now).await?;
         connection.commit().await?;
         Ok(claimed)
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>> {
-        let how = if batch.iter().any(|settlement| settlement.document.is_some()) {
+    async fn complete(&self, batch: &[PreparedCompletion]) -> Result<Vec<bool>> {
+        let how = if batch.iter().any(|completion| completion.document.is_some()) {
             DURABLE
         } else {
-            PASSING
+            VOLATILE
         };
         let (mut connection, now) = self.begin(how).await?;
-        let accepted = settle::settle(
+        let accepted = complete::complete(
             &mut connection,
             batch,
             self.delay_ms,
@@ -280,12 +280,12 @@ impl Engine for PostgresEngine {
         Ok(accepted)
     }
 
-    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
-        // Whoever extended a lease relies on it.
+    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
+        // The holder relies on an extended lease.
         let (mut connection, now) = self.begin(DURABLE).await?;
-        let renewed = claim::renew(&mut connection, tickets, lease_ms, now).await?;
+        let extended = claim::extend_leases(&mut connection, tickets, lease_ms, now).await?;
         connection.commit().await?;
-        Ok(renewed)
+        Ok(extended)
     }
 
     async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
@@ -304,11 +304,11 @@ impl Engine for PostgresEngine {
 
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let mut connection = self.pool.get().await?;
-        near::nearest(&mut connection, sketch).await
+        near_duplicates::nearest(&mut connection, sketch).await
     }
 
     async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
-        let (mut connection, _) = self.begin(PASSING).await?;
+        let (mut connection, _) = self.begin(VOLATILE).await?;
         connection
             .execute(
                 "WITH gone AS (DELETE FROM count_changes RETURNING source_id, origin, status, n)
@@ -324,33 +324,33 @@ impl Engine for PostgresEngine {
         connection.commit().await
     }
 
-    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
+    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>> {
         let mut connection = self.pool.get().await?;
         if statements.len() == 1 {
             return rows::run(&mut connection, &statements).await;
         }
-        let passes = |statement: &Statement| statement.outlives == Outlives::Process;
-        let is_durable = !statements.iter().all(passes);
+        let is_volatile = |statement: &Statement| statement.durability == Durability::Process;
+        let is_durable = !statements.iter().all(is_volatile);
         connection
-            .begin(if is_durable { DURABLE } else { PASSING })
+            .begin(if is_durable { DURABLE } else { VOLATILE })
             .await?;
-        let answers = rows::run(&mut connection, &statements).await?;
+        let results = rows::run(&mut connection, &statements).await?;
         connection.commit().await?;
-        Ok(answers)
+        Ok(results)
     }
 
     fn last_event(&self) -> &'static str {
-        // The table has no index that knows its end.
+        // No index of the table leads to its end.
         "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_event_id_seq"
     }
 
     fn change_horizon(&self) -> &'static str {
-        // Transactions that are still open may commit documents with their number.
+        // Open transactions may still commit documents with their id.
         "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT"
     }
 
-    fn waiting(&self) -> &'static Waiting {
-        &Waiting {
+    fn lease_sql(&self) -> &'static LeaseSql {
+        &LeaseSql {
             leases: "queue",
             due: "q.due_at",
         }
@@ -372,8 +372,8 @@ impl Engine for PostgresEngine {
             CAST(current_setting('max_connections') AS BIGINT)"
     }
 
-    fn place(&self) -> &str {
-        &self.place
+    fn location(&self) -> &str {
+        &self.location
     }
 }
 

@@ -1,4 +1,4 @@
-//! Collection runs: one pass over all sources, and what came of it.
+//! Collection runs: one pass over all sources, and its metrics.
 
 use serde::Serialize;
 

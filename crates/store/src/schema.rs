@@ -1,10 +1,10 @@
-//! The schema and its versions, embedded in the program. Each step is applied
-//! whole or not at all, under a lock, and can be taken back.
+//! The schema and its migrations, embedded in the program. Each step is applied
+//! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
 pub const SCHEMA_VERSION: i64 = 6;
 
-/// One step of the schema. `up` texts are run one after the other.
+/// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
 pub(crate) struct Migration {
     pub(crate) version: i64,
@@ -79,5 +79,5 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Where the version is kept, the same on both engines.
+/// The table of the schema version, the same on both engines.
 pub(crate) const VERSION_TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

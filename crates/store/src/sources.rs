@@ -1,5 +1,5 @@
-//! The source registry: sites and services that stories come from, and the
-//! seeds that were offered once.
+//! The source registry: the sites and services that items come from, and the
+//! starter sources that were offered once.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -8,10 +8,10 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::Moment;
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
-/// What a person says of a source.
+/// The definition of a source by an operator.
 #[derive(Debug, Clone)]
 pub struct NewSource {
     pub name: String,
@@ -23,7 +23,7 @@ pub struct NewSource {
     pub config: Json,
 }
 
-/// A source as it is kept.
+/// A stored source.
 #[derive(Debug, Clone, Serialize)]
 pub struct Source {
     pub source_id: i64,
@@ -85,8 +85,8 @@ impl Store {
             .ok_or_else(|| StoreError::not_found(format!("source {id}")))
     }
 
-    /// Adds many sources with their feeds (kind and address), all or none. Names
-    /// must be new; one that is taken meanwhile is passed over.
+    /// Adds many sources with their feeds (kind and URL), all or none. Names must be
+    /// new; one that is added concurrently is skipped.
     pub async fn add_sources(
         &self,
         new: &[(NewSource, Vec<(&'static str, String)>)],
@@ -156,17 +156,17 @@ impl Store {
         rows.iter().map(source).collect()
     }
 
-    /// Replaces what a person said of a source; takes effect at its next use.
+    /// Replaces the definition of a source; takes effect at its next use.
     pub async fn update_source(&self, id: i64, new: &NewSource) -> Result<()> {
         let now = self.now().await?;
-        let taken = "SELECT source_id FROM sources WHERE name = $1 AND source_id <> $2";
-        let taken = self
+        let same_name = "SELECT source_id FROM sources WHERE name = $1 AND source_id <> $2";
+        let conflicting = self
             .rows(Statement::new(
-                taken,
+                same_name,
                 [Value::from(new.name.as_str()), Value::Int(id)],
             ))
             .await?;
-        if !taken.is_empty() {
+        if !conflicting.is_empty() {
             return Err(StoreError::Conflict(format!(
                 "there is already a source named {:?}",
                 new.name
@@ -185,14 +185,14 @@ impl Store {
         self.change_source(id, Statement::new(sql, values)).await
     }
 
-    /// Enables a source, or disables it for a reason that people will read.
-    pub async fn set_source_enabled(&self, id: i64, reason_against: Option<&str>) -> Result<()> {
+    /// Enables a source, or disables it with a reason for operators.
+    pub async fn set_source_enabled(&self, id: i64, disabled_reason: Option<&str>) -> Result<()> {
         let now = self.now().await?;
         let sql =
             "UPDATE sources SET enabled = $1, reason = $2, updated_at = $3 WHERE source_id = $4";
         let values = [
-            Value::from(reason_against.is_none()),
-            Value::from(reason_against),
+            Value::from(disabled_reason.is_none()),
+            Value::from(disabled_reason),
             Value::from(now),
             Value::Int(id),
         ];
@@ -210,7 +210,7 @@ impl Store {
             Statement::new("DELETE FROM sources WHERE source_id = $1", [Value::Int(id)]),
         ];
         match self.run(statements).await?.last() {
-            Some(answer) if answer.changed > 0 => Ok(()),
+            Some(result) if result.changed > 0 => Ok(()),
             _ => Err(StoreError::not_found(format!("source {id}"))),
         }
     }
@@ -222,14 +222,14 @@ impl Store {
         }
     }
 
-    /// Whether a seed was offered before.
+    /// Whether a starter source was offered before.
     pub async fn was_starter_source(&self, url: &str) -> Result<bool> {
         let sql = "SELECT 1 FROM seeds WHERE url = $1";
         let rows = self.rows(Statement::new(sql, [Value::from(url)])).await?;
         Ok(!rows.is_empty())
     }
 
-    /// Remembers a seed for ever; false when it was offered before.
+    /// Records a starter source as offered; false when it was offered before.
     pub async fn record_starter_source(&self, url: &str) -> Result<bool> {
         let now = self.now().await?;
         let sql = "INSERT INTO seeds (url, seeded_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";

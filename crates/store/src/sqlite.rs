@@ -1,12 +1,12 @@
-//! The embedded engine: one SQLite file in WAL mode, one writer thread that
-//! commits in groups, and readers of their own. Several processes may share the
-//! file; SQLite's lock orders their writers.
+//! The embedded engine: one SQLite file in WAL mode, one writer thread with group
+//! commit, and separate reader connections. Several processes may share the file;
+//! SQLite's lock serialises their writers.
 
 mod claim;
-mod near;
+mod complete;
+mod near_duplicates;
 mod read;
 mod rows;
-mod settle;
 mod submit;
 mod writer;
 
@@ -20,25 +20,23 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tidings_document::Sketch;
 
-use crate::clock::{Leap, StoreClock};
-use crate::engine::{Answer, Engine, Outlives, Statement};
+use crate::clock::{ClockJump, StoreClock};
+use crate::complete::PreparedCompletion;
+use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
-use crate::listing::Waiting;
-use crate::migrate_store::QueueSql;
 use crate::moment::Moment;
-use crate::near::NearDuplicate;
+use crate::near_duplicates::NearDuplicate;
+use crate::options::StoreOptions;
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
-use crate::settle::Settlement;
-use crate::store::StoreOptions;
 use crate::submission::Prepared;
-use crate::turn::Turn;
 
 use read::Readers;
-use writer::{Durability, Writer};
+use writer::{SyncLevel, Writer};
 
-/// Pages kept in memory. The system caches the file anyway.
+/// Page cache per connection. The operating system caches the file anyway.
 const WRITER_CACHE_MIB: u32 = 64;
 const READER_CACHE_MIB: u32 = 8;
 
@@ -47,14 +45,14 @@ const BUSY_TIMEOUT_MS: u64 = 10_000;
 
 #[derive(Debug)]
 pub(crate) struct SqliteEngine {
-    place: Arc<str>,
+    location: Arc<str>,
     clock: Arc<StoreClock>,
     defaults: HostDefaults,
     writer: Writer,
     readers: Readers,
 }
 
-/// What a new host row starts with.
+/// The limits of a new host row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostDefaults {
     pub(crate) delay_ms: i64,
@@ -63,29 +61,29 @@ pub(crate) struct HostDefaults {
 
 impl SqliteEngine {
     pub(crate) fn open(path: &Path, options: &StoreOptions) -> Result<Self> {
-        let place: Arc<str> = format!("sqlite:{}", path.display()).into();
+        let location: Arc<str> = format!("sqlite:{}", path.display()).into();
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| StoreError::Failed {
-                place: place.to_string(),
-                why: format!("the folder {} can't be made: {error}", folder.display()),
+                location: location.to_string(),
+                why: format!("cannot create the directory {}: {error}", folder.display()),
             })?;
         }
         let clock = Arc::new(StoreClock::new(options.clock.clone()));
         let connection =
-            connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&place, &error))?;
+            connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&location, &error))?;
         migrate(
             &connection,
-            &place,
+            &location,
             options.migrate_to.unwrap_or(SCHEMA_VERSION),
             now(&clock),
         )?;
         if let Some(moment) = last_event(&connection) {
-            clock.has_been(moment);
+            clock.advance_to(moment);
         }
         Ok(Self {
-            writer: Writer::start(connection, Arc::clone(&place), Arc::clone(&clock)),
-            readers: Readers::new(PathBuf::from(path), Arc::clone(&place)),
-            place,
+            writer: Writer::start(connection, Arc::clone(&location), Arc::clone(&clock)),
+            readers: Readers::new(PathBuf::from(path), Arc::clone(&location)),
+            location,
             clock,
             defaults: HostDefaults {
                 delay_ms: crate::moment::millis(options.host_delay),
@@ -95,7 +93,7 @@ impl SqliteEngine {
     }
 }
 
-/// The version of the schema, if there is a store; changes nothing.
+/// The version of the schema, if there is a store; read-only.
 pub(crate) fn schema_version(path: &Path) -> Result<Option<i64>> {
     if !path.exists() {
         return Ok(None);
@@ -137,47 +135,47 @@ fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn look(clock: &StoreClock) -> std::result::Result<i64, Leap> {
+fn read_clock(clock: &StoreClock) -> std::result::Result<i64, ClockJump> {
     match clock.manual() {
         Some(now) => Ok(now),
         None => {
-            let asked = Instant::now();
-            clock.read(Timestamp::now().as_millisecond(), asked)
+            let requested = Instant::now();
+            clock.read(Timestamp::now().as_millisecond(), requested)
         }
     }
 }
 
-/// The time, as it goes on without a leap that has not landed.
+/// The time, without a clock jump that was not applied yet.
 fn now(clock: &StoreClock) -> i64 {
-    look(clock).unwrap_or_else(|leap| leap.from.0)
+    read_clock(clock).unwrap_or_else(|jump| jump.from.0)
 }
 
-/// Carries along what is held, unless another process has done so.
-fn carry(connection: &Connection, leap: &Leap) -> rusqlite::Result<()> {
+/// Shifts leases and deadlines by a clock jump, unless another process has done so.
+fn shift_deadlines(connection: &Connection, jump: &ClockJump) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let carried = || -> rusqlite::Result<()> {
-        let claimed = rows::run(connection, &[leap.claim()])?;
-        if claimed.iter().any(|answer| answer.changed > 0) {
-            rows::run(connection, &leap.carry("leases"))?;
+    let shift = || -> rusqlite::Result<()> {
+        let claimed = rows::run(connection, &[jump.claim()])?;
+        if claimed.iter().any(|result| result.changed > 0) {
+            rows::run(connection, &jump.shift_deadlines("leases"))?;
         }
         connection.execute_batch("COMMIT")
     };
-    let done = carried();
+    let done = shift();
     if done.is_err() && !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
     done
 }
 
-/// When the last thing happened; none in a store without tables.
+/// The time of the last event; none in a store without tables.
 fn last_event(connection: &Connection) -> Option<i64> {
     let last = "SELECT at FROM events ORDER BY event_id DESC LIMIT 1";
     connection.query_row(last, [], |row| row.get(0)).ok()
 }
 
-/// Brings the schema to `target`. The version is read inside the transaction
-/// that changes it, so two starting processes can't both apply a step.
-fn migrate(connection: &Connection, place: &str, target: i64, now: i64) -> Result<()> {
+/// Migrates the schema to `target`. The version is read inside the transaction that
+/// changes it, so two starting processes can't both apply a step.
+fn migrate(connection: &Connection, location: &str, target: i64, now: i64) -> Result<()> {
     let run = || -> rusqlite::Result<Result<()>> {
         connection.execute_batch("BEGIN EXCLUSIVE")?;
         connection.execute_batch(VERSION_TABLE)?;
@@ -189,7 +187,7 @@ fn migrate(connection: &Connection, place: &str, target: i64, now: i64) -> Resul
         if found > SCHEMA_VERSION {
             connection.execute_batch("ROLLBACK")?;
             return Ok(Err(StoreError::TooNew {
-                place: place.to_owned(),
+                location: location.to_owned(),
                 found,
                 known: SCHEMA_VERSION,
             }));
@@ -220,30 +218,30 @@ fn migrate(connection: &Connection, place: &str, target: i64, now: i64) -> Resul
         connection.execute_batch("COMMIT")?;
         Ok(Ok(()))
     };
-    run().map_err(|error| translate(place, &error))?
+    run().map_err(|error| translate(location, &error))?
 }
 
-/// SQLite's errors in the words of the contract.
-fn translate(place: &str, error: &rusqlite::Error) -> StoreError {
+/// Maps SQLite's errors to those of the contract.
+fn translate(location: &str, error: &rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
     let transient = matches!(
         error.sqlite_error_code(),
         Some(DatabaseBusy | DatabaseLocked | DiskFull | ReadOnly | SystemIoFailure)
     );
-    let (place, why) = (place.to_owned(), error.to_string());
+    let (location, why) = (location.to_owned(), error.to_string());
     if transient {
-        StoreError::Unavailable { place, why }
+        StoreError::Unavailable { location, why }
     } else {
-        StoreError::Failed { place, why }
+        StoreError::Failed { location, why }
     }
 }
 
 #[async_trait]
 impl Engine for SqliteEngine {
     async fn now(&self) -> Result<Moment> {
-        if look(&self.clock).is_err() {
-            // The writer carries along what is held before it does anything.
-            self.writer.write(Durability::Process, |_| Ok(())).await?;
+        if read_clock(&self.clock).is_err() {
+            // The writer applies the clock jump before its next transaction.
+            self.writer.write(SyncLevel::Normal, |_| Ok(())).await?;
         }
         Ok(Moment(now(&self.clock)))
     }
@@ -251,41 +249,41 @@ impl Engine for SqliteEngine {
     async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
         self.writer
-            .write(Durability::Full, move |connection| {
+            .write(SyncLevel::Full, move |connection| {
                 submit::submit(connection, &batch, defaults, now(&clock))
             })
             .await
     }
 
-    async fn claim(&self, request: &ClaimRequest, turn: Turn) -> Result<Claimed> {
+    async fn claim(&self, request: &ClaimRequest, sequence: ClaimSequence) -> Result<Claimed> {
         let (request, clock) = (request.clone(), self.clock.clone());
-        // A lease that a power cut forgets is only given out again.
+        // A lease that a power cut loses is only claimed again.
         self.writer
-            .write(Durability::Process, move |connection| {
-                claim::claim(connection, &request, turn, now(&clock))
+            .write(SyncLevel::Normal, move |connection| {
+                claim::claim(connection, &request, sequence, now(&clock))
             })
             .await
     }
 
-    async fn settle(&self, batch: &[Settlement]) -> Result<Vec<bool>> {
+    async fn complete(&self, batch: &[PreparedCompletion]) -> Result<Vec<bool>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
-        let durability = if batch.iter().any(|settlement| settlement.document.is_some()) {
-            Durability::Full
+        let level = if batch.iter().any(|completion| completion.document.is_some()) {
+            SyncLevel::Full
         } else {
-            Durability::Process
+            SyncLevel::Normal
         };
         self.writer
-            .write(durability, move |connection| {
-                settle::settle(connection, &batch, defaults, now(&clock))
+            .write(level, move |connection| {
+                complete::complete(connection, &batch, defaults, now(&clock))
             })
             .await
     }
 
-    async fn renew(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
+    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
         let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
         self.writer
-            .write(Durability::Process, move |connection| {
-                claim::renew(connection, &tickets, lease_ms, now(&clock))
+            .write(SyncLevel::Normal, move |connection| {
+                claim::extend_leases(connection, &tickets, lease_ms, now(&clock))
             })
             .await
     }
@@ -293,7 +291,7 @@ impl Engine for SqliteEngine {
     async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
-            .write(Durability::Full, move |connection| {
+            .write(SyncLevel::Full, move |connection| {
                 submit::remove(connection, &ids, now(&clock))
             })
             .await
@@ -302,7 +300,7 @@ impl Engine for SqliteEngine {
     async fn requeue(&self, ids: &[FrontierId]) -> Result<u64> {
         let (ids, clock) = (ids.to_vec(), self.clock.clone());
         self.writer
-            .write(Durability::Full, move |connection| {
+            .write(SyncLevel::Full, move |connection| {
                 submit::requeue(connection, &ids, now(&clock))
             })
             .await
@@ -311,14 +309,14 @@ impl Engine for SqliteEngine {
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let sketch = sketch.clone();
         self.readers
-            .read(move |connection| near::nearest(connection, &sketch))
+            .read(move |connection| near_duplicates::nearest(connection, &sketch))
             .await
     }
 
     async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
         self.writer
-            .write(Durability::Process, move |connection| {
-                // In slices, so that other writers get their turn.
+            .write(SyncLevel::Normal, move |connection| {
+                // In slices, so that other writers are not held up.
                 connection
                     .prepare_cached("DELETE FROM events WHERE event_id IN (SELECT event_id FROM events WHERE at < ?1 ORDER BY event_id LIMIT 10000)")?
                     .execute([keep_events_since.0])?;
@@ -327,7 +325,7 @@ impl Engine for SqliteEngine {
             .await
     }
 
-    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
+    async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>> {
         let only_reads = statements
             .iter()
             .all(|statement| statement.sql.trim_start().starts_with("SELECT"));
@@ -337,15 +335,13 @@ impl Engine for SqliteEngine {
                 .read(move |connection| rows::run(connection, &statements))
                 .await;
         }
-        let outlive_all = |statement: &Statement| statement.outlives == Outlives::PowerCut;
-        let durability = match statements.iter().any(outlive_all) {
-            true => Durability::Full,
-            false => Durability::Process,
+        let is_durable = |statement: &Statement| statement.durability == Durability::PowerCut;
+        let level = match statements.iter().any(is_durable) {
+            true => SyncLevel::Full,
+            false => SyncLevel::Normal,
         };
         self.writer
-            .write(durability, move |connection| {
-                rows::run(connection, &statements)
-            })
+            .write(level, move |connection| rows::run(connection, &statements))
             .await
     }
 
@@ -354,12 +350,12 @@ impl Engine for SqliteEngine {
     }
 
     fn change_horizon(&self) -> &'static str {
-        // One writer: what can be read is complete.
+        // One writer: every change that can be read is final.
         "9223372036854775807"
     }
 
-    fn waiting(&self) -> &'static Waiting {
-        &Waiting {
+    fn lease_sql(&self) -> &'static LeaseSql {
+        &LeaseSql {
             leases: "leases",
             due: "coalesce(q.due_at, u.due_at)",
         }
@@ -384,7 +380,7 @@ impl Engine for SqliteEngine {
         "SELECT page_count * page_size, NULL, NULL FROM pragma_page_count(), pragma_page_size()"
     }
 
-    fn place(&self) -> &str {
-        &self.place
+    fn location(&self) -> &str {
+        &self.location
     }
 }

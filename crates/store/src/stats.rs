@@ -1,5 +1,5 @@
-//! How many URLs are where, without counting them: every batch writes down what
-//! it moved.
+//! URL totals by status and origin without counting rows: every batch updates the
+//! counters.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::store::Store;
 pub struct Stats {
     pub by_status: BTreeMap<&'static str, i64>,
     pub by_origin: BTreeMap<&'static str, i64>,
-    /// Source, origin and status with their numbers; zeros are left out.
+    /// Counts by source, origin and status; zeros are left out.
     pub rows: Vec<CountRow>,
     pub hosts: i64,
 }
@@ -33,31 +33,31 @@ pub struct CountRow {
 #[derive(Debug, Serialize)]
 pub struct HostStats {
     pub by_status: BTreeMap<&'static str, i64>,
-    /// The host has more URLs than were counted: the numbers are its first ones.
+    /// The host has more URLs than were counted: these are a sample.
     pub has_more: bool,
 }
 
 /// A host with more URLs is described by this many of them. Ids are hashes, so
 /// they are a fair sample.
-const COUNTED_OF_A_HOST: u32 = 100_000;
+const MAX_COUNTED_PER_HOST: u32 = 100_000;
 
 impl Store {
-    /// How the URLs of one host stand. Hosts have no books of their own, so
-    /// this counts, and stops at a number that takes a fraction of a second.
+    /// URL counts of one host by status. Hosts have no counters of their own, so
+    /// this counts rows, and stops at a number that takes a fraction of a second.
     pub async fn host_stats(&self, host: HostId) -> Result<HostStats> {
         let mut by_status = zeros();
-        for (status, n) in self.count_host(host, COUNTED_OF_A_HOST + 1).await? {
+        for (status, n) in self.count_host(host, MAX_COUNTED_PER_HOST + 1).await? {
             by_status.insert(status.as_str(), n);
         }
         let counted: i64 = by_status.values().sum();
         Ok(HostStats {
             by_status,
-            has_more: counted > i64::from(COUNTED_OF_A_HOST),
+            has_more: counted > i64::from(MAX_COUNTED_PER_HOST),
         })
     }
 
-    /// Cheap at any size. `fetching` counts leases that ended without a word
-    /// until their URL is claimed again.
+    /// Cheap at any size. `fetching` includes expired leases until their URL is
+    /// claimed again.
     pub async fn stats(&self) -> Result<Stats> {
         let statements = vec![
             Statement::new(
@@ -67,9 +67,9 @@ impl Store {
             ),
             Statement::new("SELECT n FROM host_count", []),
         ];
-        let answers = self.run(statements).await?;
+        let results = self.run(statements).await?;
         let mut rows = Vec::new();
-        for row in &answers[0].rows {
+        for row in &results[0].rows {
             rows.push(CountRow {
                 source_id: row.int(0)?,
                 origin: Origin::from_code(row.int(1)?)?,
@@ -84,7 +84,7 @@ impl Store {
             *by_status.entry(row.status.as_str()).or_insert(0) += row.count;
             *by_origin.entry(row.origin.as_str()).or_insert(0) += row.count;
         }
-        let hosts = answers[1]
+        let hosts = results[1]
             .rows
             .first()
             .map(|row| row.int(0))

@@ -1,100 +1,42 @@
-//! The contract: everything that the rest of Tidings may ask of what lasts.
-//! This file has the verbs of the frontier; the other subjects have files of
-//! their own.
+//! The contract: every operation on persistent state that the rest of Tidings
+//! uses. This file has the operations of the frontier; other subjects have files
+//! of their own.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidings_document::Sketch;
 use tracing::debug;
 
-use crate::engine::{Answer, Engine, Row, Statement, Value};
+use crate::complete::prepare_completion;
+use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
-use crate::near::NearDuplicate;
+use crate::near_duplicates::NearDuplicate;
+use crate::options::StoreOptions;
 use crate::postgres::{self, PostgresEngine};
-use crate::settle::settle;
 use crate::sqlite::{self, SqliteEngine};
 use crate::submission::{BATCH, Plan};
-use crate::turn::Turn;
 
-/// How often a call that met a deadlock or a lost connection is tried again.
-const TRIES: u32 = 4;
+/// Attempts of a call that met a deadlock or a lost connection.
+const MAX_ATTEMPTS: u32 = 4;
 
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct StoreOptions {
-    /// The gap between two requests to a host that says nothing else.
-    pub host_delay: Duration,
-    /// Requests under way to one host, over all machines.
-    pub max_per_host: u16,
-    /// Connections to PostgreSQL of this process.
-    pub connections: usize,
-    pub(crate) clock: Clock,
-    pub(crate) migrate_to: Option<i64>,
-}
-
-impl Default for StoreOptions {
-    fn default() -> Self {
-        Self {
-            host_delay: Duration::from_secs(1),
-            max_per_host: 1,
-            connections: 6,
-            clock: Clock::Database,
-            migrate_to: None,
-        }
-    }
-}
-
-impl StoreOptions {
-    /// Time stands still at `milliseconds` (since 1970) until a test moves it.
-    pub fn with_manual_clock(self, milliseconds: Arc<AtomicI64>) -> Self {
-        Self {
-            clock: Clock::Manual(milliseconds),
-            ..self
-        }
-    }
-
-    /// Opens at another version of the schema: 0 takes everything away.
-    pub fn at_schema_version(self, version: i64) -> Self {
-        Self {
-            migrate_to: Some(version),
-            ..self
-        }
-    }
-}
-
-/// Where the time comes from.
-#[derive(Debug, Clone)]
-pub(crate) enum Clock {
-    Database,
-    Manual(Arc<AtomicI64>),
-}
-
-impl Clock {
-    pub(crate) fn manual(&self) -> Option<i64> {
-        match self {
-            Self::Database => None,
-            Self::Manual(time) => Some(time.load(Ordering::SeqCst)),
-        }
-    }
-}
-
-/// All that lasts. Cheap to clone; clones share connections.
+/// A handle on the persistent state. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     engine: Arc<dyn Engine>,
     claims: Arc<AtomicU64>,
-    /// Delay in milliseconds and requests at once of a host that is new.
+    /// Delay in milliseconds and concurrency of a new host.
     host_defaults: (i64, i64),
 }
 
 impl Store {
-    /// Opens `sqlite:FILE` or `postgres://…`, bringing its schema up to date.
+    /// Opens `sqlite:FILE` or `postgres://…`, migrating its schema to this version.
     pub async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
         let engine: Arc<dyn Engine> = match address.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => {
@@ -103,7 +45,7 @@ impl Store {
             Some(("postgres" | "postgresql", _)) => {
                 Arc::new(PostgresEngine::open(address, options).await?)
             }
-            _ => return Err(no_address(address)),
+            _ => return Err(invalid_address(address)),
         };
         Ok(Self {
             engine,
@@ -112,51 +54,54 @@ impl Store {
         })
     }
 
-    /// The version of the schema at an address, if there is a store. Changes
-    /// nothing, where opening would bring it up to date.
+    /// The version of the schema at an address, if there is a store. Read-only,
+    /// where opening would migrate it.
     pub async fn schema_version(address: &str) -> Result<Option<i64>> {
         match address.split_once(':') {
             Some(("sqlite", path)) if !path.is_empty() => sqlite::schema_version(Path::new(path)),
             Some(("postgres" | "postgresql", _)) => postgres::schema_version(address).await,
-            _ => Err(no_address(address)),
+            _ => Err(invalid_address(address)),
         }
     }
 
     /// Where the data is, without any password.
-    pub fn place(&self) -> &str {
-        self.engine.place()
+    pub fn location(&self) -> &str {
+        self.engine.location()
     }
 
-    /// The gap between two requests to a host that says nothing else.
+    /// The delay between two requests to a host that specifies none.
     pub fn host_delay(&self) -> Duration {
         Duration::from_millis(self.host_defaults.0.unsigned_abs())
     }
 
-    /// The time that all users of this store share.
+    /// The current time by the clock that all users of this store share.
     pub async fn now(&self) -> Result<Moment> {
         self.engine.now().await
     }
 
-    /// Puts URLs into the frontier. One verdict for each, in order; when this
-    /// returns, they are durable. Submitting again is harmless.
+    /// Adds URLs to the frontier. One verdict for each, in order; when this
+    /// returns, they are durable. Idempotent.
     pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {
         let plan = Plan::of(submissions);
         let mut verdicts = Vec::with_capacity(plan.batches.len());
         for batch in &plan.batches {
-            verdicts.push(self.retried("submit", || self.engine.submit(batch)).await?);
+            verdicts.push(
+                self.with_retry("submit", || self.engine.submit(batch))
+                    .await?,
+            );
         }
         let verdict = |(batch, row, repeated): &(usize, usize, bool)| match repeated {
             true => Verdict::Known,
             false => verdicts[*batch][*row],
         };
-        Ok(plan.places.iter().map(verdict).collect())
+        Ok(plan.positions.iter().map(verdict).collect())
     }
 
-    /// Leases URLs of hosts that may be fetched now: never more than a host
-    /// allows at once, never sooner than its delay.
+    /// Leases URLs of hosts that may be fetched now: within the concurrency and
+    /// the delay of each host.
     pub async fn claim(&self, request: &ClaimRequest) -> Result<Claimed> {
-        let turn = Turn(self.claims.fetch_add(1, Ordering::Relaxed));
-        self.retried("claim", || self.engine.claim(request, turn))
+        let sequence = ClaimSequence(self.claims.fetch_add(1, Ordering::Relaxed));
+        self.with_retry("claim", || self.engine.claim(request, sequence))
             .await
     }
 
@@ -164,35 +109,37 @@ impl Store {
     /// transaction. False where the lease was lost meanwhile; nothing is
     /// written for those.
     pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<bool>> {
-        let settlements: Vec<_> = completions.iter().map(settle).collect();
-        let mut accepted = Vec::with_capacity(settlements.len());
-        for batch in settlements.chunks(BATCH) {
+        let prepared: Vec<_> = completions.iter().map(prepare_completion).collect();
+        let mut accepted = Vec::with_capacity(prepared.len());
+        for batch in prepared.chunks(BATCH) {
             accepted.extend(
-                self.retried("complete", || self.engine.settle(batch))
+                self.with_retry("complete", || self.engine.complete(batch))
                     .await?,
             );
         }
         Ok(accepted)
     }
 
-    /// Extends leases while the work goes on; false where one was lost.
+    /// Extends leases while the work continues; false where one was lost.
     pub async fn extend_leases(
         &self,
         tickets: &[LeaseToken],
         lease: Duration,
     ) -> Result<Vec<bool>> {
-        self.retried("heartbeat", || self.engine.renew(tickets, millis(lease)))
-            .await
+        self.with_retry("extend_leases", || {
+            self.engine.extend_leases(tickets, millis(lease))
+        })
+        .await
     }
 
-    /// Holds the end of a process against what it was doing: each lease that is
-    /// still held counts as if it had ended so many times more without a word.
+    /// Blames URLs for the crash of a process that was working on them: each lease
+    /// that is still held counts `weight` more crashes.
     pub async fn blame_for_crash(&self, tickets: &[LeaseToken], weight: u16) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
-            self.waiting().leases
+            self.lease_sql().leases
         );
-        let accused = |ticket: &LeaseToken| {
+        let blame = |ticket: &LeaseToken| {
             let values = [
                 Value::Int(i64::from(weight)),
                 Value::Int(ticket.id.host.0),
@@ -201,49 +148,51 @@ impl Store {
             ];
             Statement::new(sql.clone(), values)
         };
-        self.run(tickets.iter().map(accused).collect())
+        self.run(tickets.iter().map(blame).collect())
             .await
             .map(drop)
     }
 
-    /// Takes URLs out of the frontier; says how many there were. A worker that
-    /// is fetching one of them finds its lease lost.
+    /// Deletes URLs from the frontier; returns the number deleted. A worker that is
+    /// fetching one of them finds its lease lost.
     pub async fn remove(&self, ids: &[FrontierId]) -> Result<u64> {
         let mut removed = 0;
-        for batch in in_order(ids).chunks(BATCH) {
-            removed += self.retried("remove", || self.engine.remove(batch)).await?;
+        for batch in sorted_unique(ids).chunks(BATCH) {
+            removed += self
+                .with_retry("remove", || self.engine.remove(batch))
+                .await?;
         }
         Ok(removed)
     }
 
-    /// Makes URLs due now, whatever became of them; says how many. Those that
-    /// are being fetched are left alone.
+    /// Makes URLs due now, whatever their status; returns the number requeued.
+    /// Those that are being fetched are skipped.
     pub async fn requeue(&self, ids: &[FrontierId]) -> Result<u64> {
         let mut requeued = 0;
-        for batch in in_order(ids).chunks(BATCH) {
+        for batch in sorted_unique(ids).chunks(BATCH) {
             requeued += self
-                .retried("requeue", || self.engine.requeue(batch))
+                .with_retry("requeue", || self.engine.requeue(batch))
                 .await?;
         }
         Ok(requeued)
     }
 
-    /// The document most like a text, if one is alike.
+    /// The document most similar to a text, if one is a near-duplicate.
     pub async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
-        self.retried("nearest", || self.engine.nearest(sketch))
+        self.with_retry("nearest", || self.engine.nearest(sketch))
             .await
     }
 
-    /// What should be done now and then: sums up counters, forgets old events.
+    /// Periodic maintenance: rolls up counters, deletes expired events.
     pub async fn maintain(&self, keep_events: Duration) -> Result<()> {
         let now = self.now().await?;
         let since = Moment(now.0.saturating_sub(millis(keep_events)));
-        self.retried("maintain", || self.engine.maintain(since))
+        self.with_retry("maintain", || self.engine.maintain(since))
             .await?;
         self.prune_audit_log(now).await
     }
 
-    /// For tests of programs that meet a store from the future.
+    /// For tests of programs that open a store with a newer schema.
     #[doc(hidden)]
     pub async fn pretend_schema_version(&self, version: i64) -> Result<()> {
         let sql = "INSERT INTO schema_version (version, applied_at) VALUES ($1, 0)";
@@ -264,21 +213,21 @@ impl Store {
         self.engine.last_event()
     }
 
-    pub(crate) fn vitals_sql(&self) -> &'static str {
+    pub(crate) fn diagnostics_sql(&self) -> &'static str {
         self.engine.diagnostics()
     }
 
-    pub(crate) fn waiting(&self) -> &'static crate::listing::Waiting {
-        self.engine.waiting()
+    pub(crate) fn lease_sql(&self) -> &'static LeaseSql {
+        self.engine.lease_sql()
     }
 
-    pub(crate) fn queue_statements(&self) -> &'static crate::migrate_store::QueueSql {
+    pub(crate) fn queue_statements(&self) -> &'static QueueSql {
         self.engine.queue_statements()
     }
 
     /// Runs statements in one transaction.
-    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<Vec<Answer>> {
-        self.retried("statement", || self.engine.run(statements.clone()))
+    pub(crate) async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>> {
+        self.with_retry("statement", || self.engine.run(statements.clone()))
             .await
     }
 
@@ -300,20 +249,20 @@ impl Store {
             .changed)
     }
 
-    /// Deadlocks, serialisation failures and broken connections are ours to
-    /// try again; every engine call is one transaction, so that is safe.
-    async fn retried<T, F: Future<Output = Result<T>>>(
+    /// Retries deadlocks, serialisation failures and broken connections; every
+    /// engine call is one transaction, so that is safe.
+    async fn with_retry<T, F: Future<Output = Result<T>>>(
         &self,
-        what: &str,
+        operation: &str,
         mut call: impl FnMut() -> F,
     ) -> Result<T> {
-        let mut tries = 1;
+        let mut attempt = 1;
         loop {
             match call().await {
-                Err(error) if error.is_transient() && tries < TRIES => {
-                    debug!(%error, what, tries, "trying again");
-                    tokio::time::sleep(Duration::from_millis(20 << (2 * tries))).await;
-                    tries += 1;
+                Err(error) if error.is_transient() && attempt < MAX_ATTEMPTS => {
+                    debug!(%error, operation, attempt, "store call retried");
+                    tokio::time::sleep(Duration::from_millis(20 << (2 * attempt))).await;
+                    attempt += 1;
                 }
                 result => return result,
             }
@@ -321,15 +270,15 @@ impl Store {
     }
 }
 
-fn no_address(address: &str) -> StoreError {
+fn invalid_address(address: &str) -> StoreError {
     StoreError::Address {
         address: address.to_owned(),
-        why: "it starts neither with sqlite: nor with postgres://".to_owned(),
+        why: "it must start with sqlite: or postgres://".to_owned(),
     }
 }
 
-/// Ids as the engines want them: sorted, none twice.
-fn in_order(ids: &[FrontierId]) -> Vec<FrontierId> {
+/// Ids as the engines expect them: sorted, without duplicates.
+fn sorted_unique(ids: &[FrontierId]) -> Vec<FrontierId> {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();
     sorted.dedup();

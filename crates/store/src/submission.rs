@@ -1,5 +1,5 @@
-//! Submissions made ready for the engines: ids computed, values in range,
-//! control characters gone, duplicates folded, sorted by id. Pure.
+//! Submissions prepared for the engines: ids computed, values clamped, NUL removed,
+//! duplicates merged, sorted by id. Pure.
 
 use std::collections::HashMap;
 
@@ -7,6 +7,7 @@ use tidings_url::NORMALIZER_VERSION;
 
 use crate::frontier::{PRIORITIES, Submission};
 use crate::ids::{FrontierId, split};
+use crate::storable::storable;
 
 /// Rows of one statement: enough to amortise it, few enough to hold locks briefly.
 pub(crate) const BATCH: usize = 1000;
@@ -52,17 +53,12 @@ impl Prepared {
     }
 }
 
-/// PostgreSQL refuses NUL in text; nothing that we keep needs it.
-pub(crate) fn storable(text: &str) -> String {
-    text.replace('\0', "")
-}
-
-/// Batches for the engine, and for each submission the place of its verdict.
+/// Batches for the engine, and for each submission the position of its verdict.
 pub(crate) struct Plan {
     pub(crate) batches: Vec<Vec<Prepared>>,
     /// Batch and position of each submission, in the order of submission. The
-    /// second of two equal URLs has the place of the first, and is `known`.
-    pub(crate) places: Vec<(usize, usize, bool)>,
+    /// second of two equal URLs has the position of the first, and is `known`.
+    pub(crate) positions: Vec<(usize, usize, bool)>,
 }
 
 impl Plan {
@@ -86,9 +82,9 @@ impl Plan {
         }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_unstable_by_key(|at| rows[*at].id);
-        let mut place_of = vec![(0, 0); rows.len()];
+        let mut position_of = vec![(0, 0); rows.len()];
         for (rank, at) in order.iter().enumerate() {
-            place_of[*at] = (rank / BATCH, rank % BATCH);
+            position_of[*at] = (rank / BATCH, rank % BATCH);
         }
         rows.sort_unstable_by_key(|row| row.id);
         let mut batches: Vec<Vec<Prepared>> = Vec::new();
@@ -98,10 +94,10 @@ impl Plan {
                 _ => batches.push(vec![row]),
             }
         }
-        let places = row_of
+        let positions = row_of
             .into_iter()
-            .map(|(at, repeated)| (place_of[at].0, place_of[at].1, repeated))
+            .map(|(at, repeated)| (position_of[at].0, position_of[at].1, repeated))
             .collect();
-        Self { batches, places }
+        Self { batches, positions }
     }
 }

@@ -1,5 +1,5 @@
-//! Tasks: things that a person asked for and may ask about again, such as
-//! polling a source now. Kept for an hour.
+//! Tasks: actions that a user started and may query later, such as polling a
+//! source now. Retained for an hour.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::{Moment, millis};
+use crate::storable::storable;
 use crate::store::Store;
-use crate::submission::storable;
 
-/// A task and how it stands.
+/// A task and its status.
 #[derive(Debug, Clone, Serialize)]
 pub struct Task {
     pub task_id: i64,
@@ -25,11 +25,11 @@ pub struct Task {
     pub finished_at: Option<Moment>,
 }
 
-/// Whether a task may run.
+/// The result of starting a task.
 #[derive(Debug)]
 pub enum StartedTask {
     Started(Task),
-    /// The same was asked for less than `every` ago.
+    /// The same task started less than `interval` ago.
     TooSoon {
         last: Moment,
     },
@@ -51,29 +51,29 @@ fn task(row: &Row) -> Result<Task> {
 }
 
 impl Store {
-    /// Starts a task unless the same ran within `every`. Decided by the
+    /// Starts a task unless the same ran within `interval`. Decided by the
     /// database, so two machines can't both start it.
     pub async fn start_task(
         &self,
         kind: &str,
         subject: &str,
-        every: Duration,
+        interval: Duration,
     ) -> Result<StartedTask> {
         let now = self.now().await?;
         let id = new_id(now);
-        // The marker row of a kind and subject is taken first: concurrent
-        // starts wait for each other there, and the second sees the first.
+        // The marker row of a kind and subject is locked first: concurrent starts
+        // are serialised there, and the second sees the first.
         let marker = format!("task:{kind}:{subject}");
-        let take = "INSERT INTO idempotency (idempotency_key, body_hash, created_at) VALUES ($1, $2, $3)
+        let acquire = "INSERT INTO idempotency (idempotency_key, body_hash, created_at) VALUES ($1, $2, $3)
             ON CONFLICT (idempotency_key) DO UPDATE SET created_at = excluded.created_at WHERE idempotency.created_at <= $4";
-        let since = now.0.saturating_sub(millis(every));
-        let taken = [
+        let since = now.0.saturating_sub(millis(interval));
+        let values = [
             Value::from(marker.as_str()),
             Value::Bytes(Vec::new()),
             Value::from(now),
             Value::Int(since),
         ];
-        if self.execute(Statement::new(take, taken)).await? == 0 {
+        if self.execute(Statement::new(acquire, values)).await? == 0 {
             let sql = "SELECT created_at FROM idempotency WHERE idempotency_key = $1";
             let rows = self
                 .rows(Statement::new(sql, [Value::from(marker)]))
@@ -100,7 +100,7 @@ impl Store {
         Ok(StartedTask::Started(started))
     }
 
-    /// The latest tasks, the last first.
+    /// The latest tasks, newest first.
     pub async fn tasks(&self, limit: u32) -> Result<Vec<Task>> {
         let sql = format!("{SELECT} ORDER BY created_at DESC, task_id DESC LIMIT $1");
         let values = [Value::Int(i64::from(limit))];
@@ -118,7 +118,7 @@ impl Store {
         rows.first().map(task).transpose()
     }
 
-    /// Ends a task, well or with an error.
+    /// Finishes a task, with success or an error.
     pub async fn finish_task(
         &self,
         id: i64,
@@ -142,9 +142,9 @@ impl Store {
         }
     }
 
-    /// Forgets tasks that started longer than `keep` ago.
-    pub async fn prune_tasks(&self, keep: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(keep));
+    /// Deletes tasks that started longer than `ttl` ago.
+    pub async fn prune_tasks(&self, ttl: Duration) -> Result<u64> {
+        let before = self.now().await?.0.saturating_sub(millis(ttl));
         self.execute(Statement::new(
             "DELETE FROM tasks WHERE created_at < $1",
             [Value::Int(before)],

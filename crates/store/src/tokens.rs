@@ -1,4 +1,4 @@
-//! API tokens: kept as hashes only, so that the store can't give them away.
+//! API tokens: stored as hashes only, so that the store can't leak them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -91,14 +91,14 @@ fn hash(secret: &str) -> Value {
 }
 
 impl Store {
-    /// Keeps a token by the hash of its secret, which must be random; for so
-    /// long, or until it is revoked.
+    /// Adds a token by the hash of its secret, which must be random; it is valid for
+    /// `ttl`, or until it is revoked.
     pub async fn add_token(
         &self,
         name: &str,
         role: Role,
         secret: &str,
-        lasts: Option<Duration>,
+        ttl: Option<Duration>,
     ) -> Result<i64> {
         let now = self.now().await?;
         let id = new_id(now);
@@ -109,13 +109,14 @@ impl Store {
             Value::from(role.as_str()),
             hash(secret),
             Value::from(now),
-            Value::from(lasts.map(|lasts| now.plus(lasts))),
+            Value::from(ttl.map(|ttl| now.plus(ttl))),
         ];
         self.execute(Statement::new(sql, values)).await?;
         Ok(id)
     }
 
-    /// The token of this secret, unless it was revoked or has expired. Notes that it was used.
+    /// The token of this secret, unless it was revoked or has expired. Records its
+    /// use.
     pub async fn use_token(&self, secret: &str) -> Result<Option<Token>> {
         let now = self.now().await?;
         let statements = vec![

@@ -1,5 +1,5 @@
-//! What must hold when many ask at once: in one process, in several, and when
-//! one of them, or the database, dies in the middle. Real time, real processes.
+//! Concurrent use: in one process, in several, and when one of them, or the
+//! database, crashes in the middle. Real time, real processes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -37,10 +37,10 @@ async fn fill(store: &Store, hosts: usize, urls: usize) {
     store.submit(&all).await.unwrap();
 }
 
-/// Between which moments a host was certainly leased, by the clock of the test.
+/// Intervals in which a host was certainly leased, by the clock of the test.
 type Fetches = Arc<Mutex<BTreeMap<String, Vec<(Instant, Instant)>>>>;
 
-/// Claims, pretends to fetch, completes; until nothing is left.
+/// Claims, pretends to fetch and completes until nothing is left.
 async fn work(store: Store, owner: i64, fetch: Duration, fetches: Fetches) {
     loop {
         let claimed = store.claim(&ClaimRequest::new(owner, 3)).await.unwrap();
@@ -70,7 +70,7 @@ async fn work(store: Store, owner: i64, fetch: Duration, fetches: Fetches) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sixty_four_claimers_are_as_polite_as_one() {
+async fn sixty_four_claimers_respect_the_host_limits() {
     const DELAY: u64 = 40;
     for (address, _folder) in addresses() {
         let store = Store::open(&address, &options(DELAY, 1)).await.unwrap();
@@ -106,7 +106,7 @@ async fn sixty_four_claimers_are_as_polite_as_one() {
                 let (before, after) = (pair[0], pair[1]);
                 assert!(
                     after.0 >= before.1,
-                    "{host}: two under way at once on {address}"
+                    "{host}: two requests in flight on {address}"
                 );
             }
         }
@@ -199,7 +199,7 @@ async fn submitters_in_opposite_orders_do_not_deadlock() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn everything_at_once_leaves_the_books_balanced() {
+async fn concurrent_operations_leave_the_counters_consistent() {
     for (address, _folder) in addresses() {
         let store = Store::open(&address, &options(0, 1)).await.unwrap();
         fill(&store, 40, 400).await;
@@ -335,13 +335,13 @@ async fn worker_process() {
     }
 }
 
-/// Not a test of its own either: sixteen claimers that note when they held which
+/// Not a test of its own either: sixteen claimers that record when they held which
 /// host, by the clock of the database, until nothing is left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn noting_process() {
-    let (Ok(address), Ok(notes)) = (
-        std::env::var("TIDINGS_TEST_NOTING"),
-        std::env::var("TIDINGS_TEST_NOTES"),
+async fn recording_process() {
+    let (Ok(address), Ok(records)) = (
+        std::env::var("TIDINGS_TEST_RECORDING"),
+        std::env::var("TIDINGS_TEST_RECORDS"),
     ) else {
         return;
     };
@@ -371,26 +371,26 @@ async fn noting_process() {
         });
     }
     let held = claimers.join_all().await.concat();
-    std::fs::write(notes, held).unwrap();
+    std::fs::write(records, held).unwrap();
 }
 
 const DELAY_MS: u64 = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_claimers_in_four_processes_are_as_polite_as_one() {
+async fn sixty_four_claimers_in_four_processes_respect_the_host_limits() {
     for (address, _folder) in addresses() {
         let store = Store::open(&address, &options(DELAY_MS, 1)).await.unwrap();
         fill(&store, 20, 400).await;
         let folder = tempfile::tempdir().unwrap();
-        let notes: Vec<_> = (0..4).map(|n| folder.path().join(format!("{n}"))).collect();
-        let mut processes: Vec<Worker> = notes
+        let records: Vec<_> = (0..4).map(|n| folder.path().join(format!("{n}"))).collect();
+        let mut processes: Vec<Worker> = records
             .iter()
-            .map(|notes| {
+            .map(|records| {
                 Worker::start(
-                    "noting_process",
+                    "recording_process",
                     &[
-                        ("TIDINGS_TEST_NOTING", &address),
-                        ("TIDINGS_TEST_NOTES", notes.to_str().unwrap()),
+                        ("TIDINGS_TEST_RECORDING", &address),
+                        ("TIDINGS_TEST_RECORDS", records.to_str().unwrap()),
                     ],
                 )
             })
@@ -399,8 +399,8 @@ async fn sixty_four_claimers_in_four_processes_are_as_polite_as_one() {
             assert!(process.0.wait().unwrap().success());
         }
         let mut by_host: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
-        for notes in &notes {
-            for line in std::fs::read_to_string(notes).unwrap().lines() {
+        for records in &records {
+            for line in std::fs::read_to_string(records).unwrap().lines() {
                 let words: Vec<_> = line.split(' ').collect();
                 let held = (words[1].parse().unwrap(), words[2].parse().unwrap());
                 by_host.entry(words[0].to_owned()).or_default().push(held);
@@ -417,7 +417,7 @@ async fn sixty_four_claimers_in_four_processes_are_as_polite_as_one() {
                 let (before, after) = (pair[0], pair[1]);
                 assert!(
                     after.0 >= before.1,
-                    "{host}: two under way at once on {address}"
+                    "{host}: two requests in flight on {address}"
                 );
                 assert!(
                     after.0 - before.0 >= DELAY_MS,
@@ -428,7 +428,7 @@ async fn sixty_four_claimers_in_four_processes_are_as_polite_as_one() {
     }
 }
 
-/// A worker that dies with the test.
+/// A worker process that is killed with the test.
 struct Worker(Child);
 
 impl Worker {
@@ -444,7 +444,7 @@ impl Worker {
         Self(child)
     }
 
-    /// `Child::kill` is SIGKILL: no drain, no goodbye.
+    /// `Child::kill` is SIGKILL: no graceful shutdown.
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -489,7 +489,7 @@ async fn killed_workers_lose_nothing() {
             *worker = Worker::start("worker_process", &[("TIDINGS_TEST_WORKER", &address)]);
         }
         wait_until_done(&store, 3000).await;
-        // Whoever died left a lease that expired, and that is in the books.
+        // Killed workers leave leases that expire, and that is recorded.
         let events = store.events_after(0, 100_000).await.unwrap();
         let expired = events
             .iter()
@@ -526,7 +526,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
                     .map(|k| format!("https://h{}.example/{n}-{round}-{k}", k % 100))
                     .collect();
                 let submissions: Vec<_> = urls.iter().map(|url| submission(url)).collect();
-                // An error is honest: the caller submits again, as a client would.
+                // An error is not an acknowledgement: submit again, as a client would.
                 while submitter.submit(&submissions).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -596,11 +596,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
         .take(3)
         .collect();
     assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
-    assert_eq!(
-        stored.len(),
-        acknowledged.len(),
-        "nothing that nobody submitted"
-    );
+    assert_eq!(stored.len(), acknowledged.len(), "only what was submitted");
 }
 
 /// A document as a slow transaction writes it.
@@ -628,11 +624,11 @@ async fn a_document_that_commits_late_is_never_skipped() {
             .collect();
         (titles, last)
     };
-    // Transactions of other tests on the same server put changes off as well.
+    // Transactions of other tests on the same server delay changes as well.
     let wait_for = async |mut after, count: usize| {
         let mut seen = Vec::new();
-        let patience = Instant::now() + Duration::from_secs(60);
-        while seen.len() < count && Instant::now() < patience {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while seen.len() < count && Instant::now() < deadline {
             let (titles, last) = changes(after).await;
             seen.extend(titles);
             after = last;

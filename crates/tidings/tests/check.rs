@@ -132,7 +132,7 @@ fn every_probe_that_fails_is_reported_with_the_next_step() {
     assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
     for (what, said) in [
         ("data folder", "/proc/none is not writable"),
-        ("store", "does not answer"),
+        ("store", "store unavailable"),
         ("name servers", "net.dns names other servers"),
         (
             "proxy socks5://127.0.0.1:9",

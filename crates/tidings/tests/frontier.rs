@@ -299,7 +299,7 @@ fn the_embedded_store_is_the_default_and_bad_addresses_are_explained() {
     .run();
     assert_eq!(ended.code, 1);
     assert!(
-        ended.stderr.contains("does not answer") && !ended.stderr.contains("pw"),
+        ended.stderr.contains("store unavailable") && !ended.stderr.contains("pw"),
         "{}",
         ended.stderr
     );

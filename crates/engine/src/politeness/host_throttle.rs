@@ -47,7 +47,7 @@ pub(crate) fn adapt_delay(
         },
         Ok(response) => HostChange {
             delay: eased,
-            rest: cooldown(response.timings.first_byte),
+            cooldown: cooldown(response.timings.first_byte),
             is_error: response.status >= 500,
             ..HostChange::default()
         },

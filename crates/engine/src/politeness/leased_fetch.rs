@@ -72,8 +72,8 @@ impl FetchContext {
         request: impl Future<Output = T>,
     ) -> Option<T> {
         let mut request = pin!(request);
-        let mut until = permit.asked_at + safe_lease_window(self.lease);
-        let mut extend = interval_at(permit.asked_at + self.lease / 3, self.lease / 3);
+        let mut until = permit.requested_at + safe_lease_window(self.lease);
+        let mut extend = interval_at(permit.requested_at + self.lease / 3, self.lease / 3);
         loop {
             tokio::select! {
                 // First: a process that resumes late must not send anything more.

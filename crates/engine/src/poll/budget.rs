@@ -50,7 +50,7 @@ impl RequestBudget {
             None => Budget::like_fixed(feeds.max(1), DEFAULT_INTERVAL),
         };
         let time = Timestamp::from_millisecond(now.0).unwrap_or_default();
-        let (seen, polls) = (store.mark(KEY).await?, store.polls().await?);
+        let (seen, polls) = (store.shared_value(KEY).await?, store.polls().await?);
         let control = match &seen {
             None => PriceControl::new(time),
             Some(mark) => {

@@ -393,7 +393,7 @@ async fn selected(store: &Store, names: &[String]) -> Result<Vec<Source>, Collec
 
 /// Takes the lease of a run, unless another run holds it.
 async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
-    let (now, seen) = (store.now().await?, store.mark(LEASE_KEY).await?);
+    let (now, seen) = (store.now().await?, store.shared_value(LEASE_KEY).await?);
     if let Some(mark) = &seen
         && mark.at > now
     {

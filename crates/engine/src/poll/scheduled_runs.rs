@@ -43,7 +43,7 @@ impl Poller {
         interval: Duration,
     ) -> Result<Duration, CollectError> {
         let store = &self.context.store;
-        let (now, seen) = (store.now().await?, store.mark(DUE_KEY).await?);
+        let (now, seen) = (store.now().await?, store.shared_value(DUE_KEY).await?);
         if let Some(mark) = &seen
             && mark.at > now
         {

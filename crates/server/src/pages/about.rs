@@ -12,7 +12,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         section.card {
             dl {
                 dt { "Version" } dd { (env!("CARGO_PKG_VERSION")) }
-                dt { "Store" } dd { (call.app.store.place()) }
+                dt { "Store" } dd { (call.app.store.location()) }
                 dt { "Listens on" } dd { (call.app.address) }
                 dt { "Live streams" } dd { (call.app.open_streams()) }
                 dt { "API" } dd { a href="/api" { "documentation" } " · " a href="/metrics" { "metrics" } }

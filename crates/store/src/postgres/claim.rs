@@ -1,6 +1,6 @@
-//! Claims: ready hosts first, skipping those that another claim holds, then the
-//! best URL of each. Blocked, leased and idle hosts are never read, so the cost
-//! does not grow with the backlog.
+//! Claims: ready hosts first, skipping those that another claim has locked, then the
+//! best URL of each. Blocked, leased and idle hosts are never read, so the cost does
+//! not grow with the backlog.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tidings_url::FetchUrl;
 use tokio_postgres::Row;
 
 use super::pool::Connection;
-use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
+use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_counter_deltas};
+use crate::counters::{CounterDeltas, stored_status};
 use crate::error::{Result, StoreError};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{Claim, ClaimRequest, Claimed, LeaseToken, Origin, PRIORITIES, Status};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::{Moment, millis};
-use crate::moves::{Moves, stored_status};
-use crate::turn::Turn;
 
 /// Selecting and updating are separate statements: in one, the index scan ends
 /// after its own changes and can't mark dead entries (53 against 8 buffers).
@@ -28,17 +28,17 @@ const READY_HOSTS: &str = "SELECT h.host_id, h.delay_ms, h.max_in_flight, h.in_f
     LIMIT $4";
 
 /// The best due URLs of each host: from its head downwards, or from the lowest
-/// priority upwards where it is the turn of what has waited.
+/// priority upwards for an aging host.
 const BEST_URLS: &str = "SELECT h.host_id, q.url_id, q.attempt, q.owner IS NOT NULL, q.crashes
-    FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BOOLEAN[]) AS h(host_id, head, ages)
+    FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BOOLEAN[]) AS h(host_id, head, aging)
     CROSS JOIN LATERAL (
-        SELECT due.* FROM unnest(CASE WHEN h.ages THEN '{1,2,3,4,5,6,7,8,9,10}'::SMALLINT[] ELSE '{10,9,8,7,6,5,4,3,2,1}'::SMALLINT[] END) AS level(priority)
+        SELECT due.* FROM unnest(CASE WHEN h.aging THEN '{1,2,3,4,5,6,7,8,9,10}'::SMALLINT[] ELSE '{10,9,8,7,6,5,4,3,2,1}'::SMALLINT[] END) AS level(priority)
         CROSS JOIN LATERAL (
             SELECT url_id, attempt, owner, crashes FROM queue
             WHERE host_id = h.host_id AND priority = level.priority AND due_at <= $4 ORDER BY due_at LIMIT $5) AS due
-        WHERE h.ages OR level.priority <= h.head LIMIT $5) AS q";
+        WHERE h.aging OR level.priority <= h.head LIMIT $5) AS q";
 
-const TAKE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.attempt + 1, crashes = n.crashes
+const LEASE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.attempt + 1, crashes = n.crashes
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::SMALLINT[]) AS n(host_id, url_id, crashes)
     JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id
@@ -71,17 +71,17 @@ struct Best {
 pub(super) async fn claim(
     connection: &mut Connection<'_>,
     request: &ClaimRequest,
-    turn: Turn,
+    sequence: ClaimSequence,
     now: i64,
 ) -> Result<Claimed> {
     let wanted = i64::from(request.max_hosts);
-    let share = if turn.claim_ages() {
+    let share = if sequence.claim_is_aging() {
         wanted / 10 + 1
     } else {
         wanted
     };
     let mut levels: Vec<i16> = PRIORITIES.map(i16::from).collect();
-    if !turn.claim_ages() {
+    if !sequence.claim_is_aging() {
         levels.reverse();
     }
     let hosts: Vec<ReadyHost> = connection
@@ -92,7 +92,7 @@ pub(super) async fn claim(
         .collect();
     let mut claimed = Claimed::none(now);
     if !hosts.is_empty() {
-        take(connection, request, &hosts, turn, now, &mut claimed).await?;
+        claim_urls(connection, request, &hosts, sequence, now, &mut claimed).await?;
     }
     if claimed.claims.len() < usize::from(request.max_hosts) {
         let row = connection.query(NEXT_READY, &[&levels]).await?;
@@ -116,7 +116,7 @@ fn ready_host(row: &Row) -> ReadyHost {
 }
 
 impl ReadyHost {
-    /// Only a host without a delay may have several started at once.
+    /// Only a host without a delay may start several concurrently.
     fn may_start(&self, per_host: u16) -> usize {
         let free = (self.max_in_flight - self.in_flight).max(1);
         if self.delay_ms == 0 {
@@ -127,46 +127,48 @@ impl ReadyHost {
     }
 }
 
-async fn take(
+async fn claim_urls(
     connection: &mut Connection<'_>,
     request: &ClaimRequest,
     hosts: &[ReadyHost],
-    turn: Turn,
+    sequence: ClaimSequence,
     now: i64,
     claimed: &mut Claimed,
 ) -> Result<()> {
     let ids: Vec<i64> = hosts.iter().map(|host| host.id).collect();
     let heads: Vec<i16> = hosts.iter().map(|host| host.head).collect();
-    let ages: Vec<bool> = (0..hosts.len()).map(|nth| turn.host_ages(nth)).collect();
+    let aging: Vec<bool> = (0..hosts.len())
+        .map(|nth| sequence.host_is_aging(nth))
+        .collect();
     let per_host = i64::from(request.per_host.max(1));
     let found = connection
-        .query(BEST_URLS, &[&ids, &heads, &ages, &now, &per_host])
+        .query(BEST_URLS, &[&ids, &heads, &aging, &now, &per_host])
         .await?;
     let mut chosen: Vec<Best> = Vec::with_capacity(found.len());
     let mut poisonous: Vec<Best> = Vec::new();
-    let mut taken: Vec<usize> = vec![0; hosts.len()];
-    let places: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    let mut leased: Vec<usize> = vec![0; hosts.len()];
+    let positions: HashMap<i64, usize> = ids.iter().enumerate().map(|(at, id)| (*id, at)).collect();
     for row in &found {
         let best = best(row)?;
-        let at = places[&best.host];
+        let at = positions[&best.host];
         if i32::from(best.crashes) >= i32::from(request.quarantine_after) {
             poisonous.push(best);
-        } else if taken[at] < hosts[at].may_start(request.per_host) {
-            taken[at] += 1;
+        } else if leased[at] < hosts[at].may_start(request.per_host) {
+            leased[at] += 1;
             chosen.push(best);
         }
     }
-    let mut moves = Moves::default();
-    note_expired(connection, chosen.iter().chain(&poisonous), now).await?;
-    claimed.quarantined = quarantine(connection, &poisonous, now, &mut moves).await?;
-    claimed.claims = lease(connection, request, hosts, &chosen, now, &mut moves).await?;
+    let mut deltas = CounterDeltas::default();
+    record_expired_leases(connection, chosen.iter().chain(&poisonous), now).await?;
+    claimed.quarantined = quarantine(connection, &poisonous, now, &mut deltas).await?;
+    claimed.claims = lease(connection, request, hosts, &chosen, now, &mut deltas).await?;
 
     let until = now.saturating_add(millis(request.lease));
     let (mut out, mut in_flight, mut idle) = (Vec::new(), Vec::new(), Vec::new());
-    for (host, taken) in hosts.iter().zip(taken) {
-        if taken > 0 {
+    for (host, leased) in hosts.iter().zip(leased) {
+        if leased > 0 {
             out.push(host.id);
-            in_flight.push(host.in_flight + taken as i16);
+            in_flight.push(host.in_flight + leased as i16);
         } else {
             idle.push(host.id);
         }
@@ -179,7 +181,7 @@ async fn take(
     if !idle.is_empty() {
         refresh_heads(connection, &idle, now).await?;
     }
-    write_moves(connection, &moves).await
+    write_counter_deltas(connection, &deltas).await
 }
 
 fn best(row: &Row) -> Result<Best> {
@@ -189,7 +191,7 @@ fn best(row: &Row) -> Result<Best> {
         url: half_key(row.get(1))?,
         attempt: row.get(2),
         was_owned,
-        // A lease that ended without a word may have ended with its process.
+        // An expired lease may have ended in a crash of its process.
         crashes: row.get::<_, i16>(4) + i16::from(was_owned),
     })
 }
@@ -200,7 +202,7 @@ fn half_key(bytes: &[u8]) -> Result<[u8; 16]> {
         .map_err(|error| StoreError::corrupt("url id", error))
 }
 
-async fn note_expired(
+async fn record_expired_leases(
     connection: &mut Connection<'_>,
     found: impl Iterator<Item = &Best>,
     now: i64,
@@ -227,7 +229,7 @@ async fn lease(
     hosts: &[ReadyHost],
     chosen: &[Best],
     now: i64,
-    moves: &mut Moves,
+    deltas: &mut CounterDeltas,
 ) -> Result<Vec<Claim>> {
     if chosen.is_empty() {
         return Ok(Vec::new());
@@ -238,7 +240,7 @@ async fn lease(
     let until = now.saturating_add(millis(request.lease));
     let rows = connection
         .query(
-            TAKE,
+            LEASE,
             &[&host_ids, &url_ids, &crashes, &until, &request.owner],
         )
         .await?;
@@ -253,8 +255,8 @@ async fn lease(
         let (claim, status) = read_claim(row, &delays)?;
         // One whose lease had expired was still counted as being fetched.
         if !owned.contains(&(claim.ticket.id.host.0, claim.ticket.id.url.0)) {
-            moves.add(claim.source_id, claim.origin.code(), status, -1);
-            moves.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
+            deltas.add(claim.source_id, claim.origin.code(), status, -1);
+            deltas.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
         }
         claims.push(claim);
     }
@@ -295,7 +297,7 @@ async fn quarantine(
     connection: &mut Connection<'_>,
     poisonous: &[Best],
     now: i64,
-    moves: &mut Moves,
+    deltas: &mut CounterDeltas,
 ) -> Result<u32> {
     if poisonous.is_empty() {
         return Ok(0);
@@ -318,8 +320,8 @@ async fn quarantine(
         )
         .await?;
     for row in &rows {
-        moves.add(row.get(0), row.get(1), Status::Fetching, -1);
-        moves.add(row.get(0), row.get(1), Status::Dead, 1);
+        deltas.add(row.get(0), row.get(1), Status::Fetching, -1);
+        deltas.add(row.get(0), row.get(1), Status::Dead, 1);
     }
     let mut events = Events::default();
     for best in poisonous {
@@ -329,7 +331,7 @@ async fn quarantine(
     Ok(rows.len() as u32)
 }
 
-pub(super) async fn renew(
+pub(super) async fn extend_leases(
     connection: &mut Connection<'_>,
     tickets: &[LeaseToken],
     lease_ms: i64,
@@ -355,9 +357,9 @@ pub(super) async fn renew(
             &[&hosts, &urls, &attempts, &until, &now],
         )
         .await?;
-    let mut renewed = vec![false; tickets.len()];
+    let mut extended = vec![false; tickets.len()];
     for row in &rows {
-        renewed[row.get::<_, i32>(0).unsigned_abs() as usize - 1] = true;
+        extended[row.get::<_, i32>(0).unsigned_abs() as usize - 1] = true;
     }
     let held = hosts_of(rows.iter().map(|row| row.get(1)));
     connection
@@ -368,5 +370,5 @@ pub(super) async fn renew(
             &[&held, &until],
         )
         .await?;
-    Ok(renewed)
+    Ok(extended)
 }

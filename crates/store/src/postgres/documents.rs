@@ -1,20 +1,20 @@
-//! Documents and their orders, a statement each for the whole batch: a new
+//! Documents and their deliveries, a statement each for the whole batch: a new
 //! document, a new revision, or nothing when the text is the same.
 
 use std::collections::{HashMap, HashSet};
 
-use super::near;
+use super::near_duplicates;
 use super::pool::Connection;
-use crate::documents::PreparedDocument;
 use crate::error::Result;
 use crate::ids::FrontierId;
+use crate::new_document::PreparedDocument;
 
 const BEFORE: &str = "SELECT n.at::INTEGER, d.revision, d.content_hash
     FROM unnest($1::BIGINT[], $2::BYTEA[]) WITH ORDINALITY AS n(host_id, url_id, at)
     JOIN documents d ON d.host_id = n.host_id AND d.url_id = n.url_id";
 
 /// The earliest document of each text.
-const TWINS: &str = "SELECT DISTINCT ON (content_hash) content_hash, url_id || key_tail
+const EARLIEST_BY_HASH: &str = "SELECT DISTINCT ON (content_hash) content_hash, url_id || key_tail
     FROM documents WHERE content_hash = ANY($1::BYTEA[]) AND content_hash IS NOT NULL
     ORDER BY content_hash, fetched_at";
 
@@ -25,33 +25,33 @@ const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision,
         title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,
         cluster = excluded.cluster, fetched_at = excluded.fetched_at, body = excluded.body, change_id = excluded.change_id";
 
-const ORDER: &str = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+const ADD_DELIVERIES: &str = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
     SELECT s.name, n.host_id, n.url_id, n.revision, 0, $5, $5
-    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::BOOLEAN[]) AS n(host_id, url_id, revision, is_copy), sinks s
-    WHERE s.enabled = 1 AND (s.duplicates = 1 OR NOT n.is_copy)
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::BOOLEAN[]) AS n(host_id, url_id, revision, is_duplicate), sinks s
+    WHERE s.enabled = 1 AND (s.duplicates = 1 OR NOT n.is_duplicate)
     ORDER BY s.name, n.host_id, n.url_id
     ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, attempts = 0, next_attempt_at = excluded.next_attempt_at";
 
 type Written<'a> = (FrontierId, &'a PreparedDocument);
 
-/// Writes documents, each with its id. One that comes twice is written twice,
-/// in order.
+/// Writes documents, each with its id. One that occurs twice is written twice, in
+/// order.
 pub(super) async fn write_documents(
     connection: &mut Connection<'_>,
     documents: Vec<Written<'_>>,
     now: i64,
 ) -> Result<()> {
-    let mut rest = documents;
-    while !rest.is_empty() {
+    let mut remaining = documents;
+    while !remaining.is_empty() {
         let mut seen = HashSet::new();
-        let (once, again) = rest.into_iter().partition(|(id, _)| seen.insert(*id));
+        let (once, again) = remaining.into_iter().partition(|(id, _)| seen.insert(*id));
         write_once(connection, once, now).await?;
-        rest = again;
+        remaining = again;
     }
     Ok(())
 }
 
-/// The same for documents of which none comes twice.
+/// The same for documents without repeated ids.
 async fn write_once(
     connection: &mut Connection<'_>,
     documents: Vec<Written<'_>>,
@@ -61,12 +61,12 @@ async fn write_once(
     if changed.is_empty() {
         return Ok(());
     }
-    let copies = copies(connection, &changed).await?;
+    let duplicates = duplicates(connection, &changed).await?;
     let clusters = clusters(connection, &changed).await?;
-    // Rows are locked in one order by everyone.
-    let mut rows: Vec<_> = changed.into_iter().zip(copies).collect();
+    // All transactions lock rows in the same order.
+    let mut rows: Vec<_> = changed.into_iter().zip(duplicates).collect();
     rows.sort_unstable_by_key(|((id, ..), _)| *id);
-    let (changed, copies): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let (changed, duplicates): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
     let clusters: Vec<Option<&[u8]>> = changed
         .iter()
         .map(|(id, ..)| clusters.get(id).map(|cluster| &cluster[..]))
@@ -100,19 +100,31 @@ async fn write_once(
         .execute(
             WRITE,
             &[
-                &hosts, &urls, &tails, &revisions, &sources, &titles, &hashes, &copies, &clusters,
-                &bodies, &now,
+                &hosts,
+                &urls,
+                &tails,
+                &revisions,
+                &sources,
+                &titles,
+                &hashes,
+                &duplicates,
+                &clusters,
+                &bodies,
+                &now,
             ],
         )
         .await?;
-    let are_copies: Vec<bool> = copies.iter().map(Option::is_some).collect();
+    let are_duplicates: Vec<bool> = duplicates.iter().map(Option::is_some).collect();
     connection
-        .execute(ORDER, &[&hosts, &urls, &revisions, &are_copies, &now])
+        .execute(
+            ADD_DELIVERIES,
+            &[&hosts, &urls, &revisions, &are_duplicates, &now],
+        )
         .await
         .map(drop)
 }
 
-/// Those whose text is new, with the revision that they become.
+/// Those whose text is new or changed, with their next revision.
 async fn changed<'a>(
     connection: &mut Connection<'_>,
     documents: Vec<Written<'a>>,
@@ -136,7 +148,7 @@ async fn changed<'a>(
 }
 
 /// For each the url key of the earliest document with its text, if that is another.
-async fn copies(
+async fn duplicates(
     connection: &mut Connection<'_>,
     documents: &[(FrontierId, &PreparedDocument, i32)],
 ) -> Result<Vec<Option<Vec<u8>>>> {
@@ -145,33 +157,33 @@ async fn copies(
         .filter_map(|(_, document, _)| document.content_hash.as_deref())
         .collect();
     let mut first: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
-    for row in connection.query(TWINS, &[&hashes]).await? {
+    for row in connection.query(EARLIEST_BY_HASH, &[&hashes]).await? {
         first.insert(row.get(0), row.get(1));
     }
-    let mut copies = Vec::with_capacity(documents.len());
+    let mut duplicates = Vec::with_capacity(documents.len());
     for (id, document, _) in documents {
         let key = [&id.url.0[..], &document.key_tail[..]].concat();
-        copies.push(document.content_hash.as_ref().and_then(|hash| {
+        duplicates.push(document.content_hash.as_ref().and_then(|hash| {
             let earliest = first.entry(hash.clone()).or_insert_with(|| key.clone());
             (*earliest != key).then(|| earliest.clone())
         }));
     }
-    Ok(copies)
+    Ok(duplicates)
 }
 
-/// The clusters that documents join, as they are kept.
+/// The clusters that documents join, as they are stored.
 async fn clusters(
     connection: &mut Connection<'_>,
     documents: &[(FrontierId, &PreparedDocument, i32)],
 ) -> Result<HashMap<FrontierId, [u8; 24]>> {
     let revised = documents.iter().filter(|(.., revision)| *revision > 1);
     let revised: Vec<FrontierId> = revised.map(|(id, ..)| *id).collect();
-    near::forget(connection, &revised).await?;
+    near_duplicates::delete_sketches(connection, &revised).await?;
     let comparable: Vec<_> = documents
         .iter()
         .filter_map(|(id, document, _)| Some((*id, document.sketch.as_ref()?)))
         .collect();
-    let joined = near::place(connection, &comparable).await?;
+    let joined = near_duplicates::insert_sketches(connection, &comparable).await?;
     let clusters = comparable.iter().zip(joined);
     Ok(clusters
         .filter_map(|((id, _), cluster)| Some((*id, cluster?.to_bytes())))

@@ -1,6 +1,6 @@
-//! A few connections, opened when needed and kept. A connection that comes back
-//! inside a transaction, or broken, is closed instead, which takes back whatever
-//! it had not committed.
+//! A connection pool; connections are opened on demand and reused. One that is
+//! returned inside a transaction, or broken, is closed instead, which rolls back
+//! whatever was not committed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,22 +14,22 @@ use tracing::debug;
 
 use crate::error::{Result, StoreError};
 
-/// For the connection and the first words on it.
+/// For connecting and setting up the session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A network that swallows everything is noticed after so long, on both sides:
-/// here, to go on over a new connection; there, to let go of what this one held.
-const SILENCE: Duration = Duration::from_secs(6);
+/// A silent network is detected after this time on both sides: here, to reconnect;
+/// on the server, to release the locks of the connection.
+const TCP_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Longest that one statement may take before the server is taken for gone.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// A statement that takes longer means that the server is unavailable.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Statements kept prepared on a connection. The hot path has a few dozen; only
-/// lists and copies make many, each for one use.
-const KEPT_STATEMENTS: usize = 256;
+/// Prepared statements cached per connection. The hot path has a few dozen; only
+/// lists and copies create many, each for one use.
+const MAX_PREPARED_STATEMENTS: usize = 256;
 
-/// A transaction held open costs everyone; generic plans are 2.6 times as fast
-/// for the small statements of the frontier.
+/// Open transactions block vacuum, hence the idle timeout; generic plans are 2.6
+/// times as fast for the small statements of the frontier.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
     SET idle_in_transaction_session_timeout = '60s';
     SET lock_timeout = '20s';
@@ -42,7 +42,7 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
 #[derive(Debug)]
 pub(super) struct Pool {
     config: Config,
-    place: String,
+    location: String,
     idle: Mutex<Vec<Opened>>,
     free: Semaphore,
 }
@@ -61,15 +61,15 @@ impl std::fmt::Debug for Opened {
 }
 
 impl Pool {
-    pub(super) fn new(mut config: Config, place: String, connections: usize) -> Self {
+    pub(super) fn new(mut config: Config, location: String, connections: usize) -> Self {
         config
             .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_user_timeout(SILENCE)
-            .keepalives_idle(SILENCE / 2)
+            .tcp_user_timeout(TCP_TIMEOUT)
+            .keepalives_idle(TCP_TIMEOUT / 2)
             .keepalives_interval(Duration::from_secs(1));
         Self {
             config,
-            place,
+            location,
             idle: Mutex::default(),
             free: Semaphore::new(connections),
         }
@@ -113,7 +113,7 @@ impl Pool {
             .map_err(|error| self.unavailable(error))?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                debug!(%error, "connection to PostgreSQL ended");
+                debug!(%error, "database connection closed");
             }
         });
         client
@@ -132,12 +132,12 @@ impl Pool {
             .map(|cause| format!(": {cause}"))
             .unwrap_or_default();
         StoreError::Unavailable {
-            place: self.place.clone(),
+            location: self.location.clone(),
             why: format!("{error}{cause}"),
         }
     }
 
-    /// PostgreSQL's errors in the words of the contract.
+    /// Maps PostgreSQL's errors to those of the contract.
     fn translate(&self, error: &tokio_postgres::Error) -> StoreError {
         let Some(server) = error.as_db_error() else {
             return self.unavailable(error);
@@ -152,18 +152,18 @@ impl Pool {
             SqlState::DISK_FULL,
             SqlState::OUT_OF_MEMORY,
         ];
-        // 57: the server is going down or was told to stop the statement.
+        // 57: the server is shutting down or the statement was cancelled.
         let is_transient = transient.contains(code)
             || code.code().starts_with("57")
             || code.code().starts_with("08");
-        let (place, why) = (
-            self.place.clone(),
+        let (location, why) = (
+            self.location.clone(),
             format!("{} ({})", server.message(), code.code()),
         );
         if is_transient {
-            StoreError::Unavailable { place, why }
+            StoreError::Unavailable { location, why }
         } else {
-            StoreError::Failed { place, why }
+            StoreError::Failed { location, why }
         }
     }
 }
@@ -195,7 +195,7 @@ impl Connection<'_> {
     fn opened(&mut self) -> &mut Opened {
         self.opened
             .as_mut()
-            .expect("a connection is taken only when it is dropped")
+            .expect("the connection is present until it is dropped")
     }
 
     pub(super) async fn begin(&mut self, how: &str) -> Result<()> {
@@ -212,9 +212,9 @@ impl Connection<'_> {
     /// Several statements without parameters.
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
         let pool = self.pool;
-        let answer =
-            tokio::time::timeout(ANSWER_TIMEOUT, self.opened().client.batch_execute(sql)).await;
-        self.checked(answer, pool)
+        let result =
+            tokio::time::timeout(STATEMENT_TIMEOUT, self.opened().client.batch_execute(sql)).await;
+        self.checked(result, pool)
     }
 
     pub(super) async fn query(
@@ -224,12 +224,12 @@ impl Connection<'_> {
     ) -> Result<Vec<Row>> {
         let statement = self.prepared(sql).await?;
         let pool = self.pool;
-        let answer = tokio::time::timeout(
-            ANSWER_TIMEOUT,
+        let result = tokio::time::timeout(
+            STATEMENT_TIMEOUT,
             self.opened().client.query(&statement, values),
         )
         .await;
-        self.checked(answer, pool)
+        self.checked(result, pool)
     }
 
     pub(super) async fn execute(
@@ -239,12 +239,12 @@ impl Connection<'_> {
     ) -> Result<u64> {
         let statement = self.prepared(sql).await?;
         let pool = self.pool;
-        let answer = tokio::time::timeout(
-            ANSWER_TIMEOUT,
+        let result = tokio::time::timeout(
+            STATEMENT_TIMEOUT,
             self.opened().client.execute(&statement, values),
         )
         .await;
-        self.checked(answer, pool)
+        self.checked(result, pool)
     }
 
     pub(super) async fn prepared(&mut self, sql: &str) -> Result<Statement> {
@@ -252,10 +252,11 @@ impl Connection<'_> {
             return Ok(statement.clone());
         }
         let pool = self.pool;
-        let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.opened().client.prepare(sql)).await;
-        let statement = self.checked(answer, pool)?;
+        let result =
+            tokio::time::timeout(STATEMENT_TIMEOUT, self.opened().client.prepare(sql)).await;
+        let statement = self.checked(result, pool)?;
         let prepared = &mut self.opened().prepared;
-        if prepared.len() == KEPT_STATEMENTS {
+        if prepared.len() == MAX_PREPARED_STATEMENTS {
             prepared.clear();
         }
         prepared.insert(sql.to_owned(), statement.clone());
@@ -264,20 +265,20 @@ impl Connection<'_> {
 
     fn checked<T>(
         &mut self,
-        answer: std::result::Result<
+        result: std::result::Result<
             std::result::Result<T, tokio_postgres::Error>,
             tokio::time::error::Elapsed,
         >,
         pool: &Pool,
     ) -> Result<T> {
-        match answer {
+        match result {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
                 self.is_broken = self.is_broken || error.is_closed();
                 Err(pool.translate(&error))
             }
             Err(elapsed) => {
-                // The answer may still come, for whoever asks next: never.
+                // A late response must not reach the next user of the connection.
                 self.is_broken = true;
                 Err(pool.unavailable(elapsed))
             }

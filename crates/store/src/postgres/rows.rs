@@ -4,9 +4,9 @@ use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use super::pool::Connection;
-use crate::engine::{Answer, Row, Statement, Value};
+use crate::counters::CounterDeltas;
+use crate::engine::{QueryResult, Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::moves::Moves;
 
 impl ToSql for Value {
     fn to_sql(
@@ -37,15 +37,15 @@ impl ToSql for Value {
 pub(super) async fn run(
     connection: &mut Connection<'_>,
     statements: &[Statement],
-) -> Result<Vec<Answer>> {
-    let mut answers = Vec::with_capacity(statements.len());
+) -> Result<Vec<QueryResult>> {
+    let mut results = Vec::with_capacity(statements.len());
     for statement in statements {
-        answers.push(run_one(connection, statement).await?);
+        results.push(run_one(connection, statement).await?);
     }
-    Ok(answers)
+    Ok(results)
 }
 
-async fn run_one(connection: &mut Connection<'_>, statement: &Statement) -> Result<Answer> {
+async fn run_one(connection: &mut Connection<'_>, statement: &Statement) -> Result<QueryResult> {
     let values: Vec<&(dyn ToSql + Sync)> =
         statement.values.iter().map(|value| value as _).collect();
     if connection
@@ -55,14 +55,14 @@ async fn run_one(connection: &mut Connection<'_>, statement: &Statement) -> Resu
         .is_empty()
     {
         let changed = connection.execute(&statement.sql, &values).await?;
-        return Ok(Answer {
+        return Ok(QueryResult {
             rows: Vec::new(),
             changed,
         });
     }
     let rows = connection.query(&statement.sql, &values).await?;
     let rows = rows.iter().map(row).collect::<Result<Vec<_>>>()?;
-    Ok(Answer {
+    Ok(QueryResult {
         changed: rows.len() as u64,
         rows,
     })
@@ -84,19 +84,19 @@ fn row(row: &tokio_postgres::Row) -> Result<Row> {
     Ok(Row(values))
 }
 
-/// Locks hosts, always first and always in order.
+/// Locks hosts, always before other rows and always in order.
 pub(super) const LOCK_HOSTS: &str =
     "SELECT host_id FROM hosts WHERE host_id = ANY($1) ORDER BY host_id FOR NO KEY UPDATE";
 
-/// The heads of hosts, by one probe for each priority: what is due by urgency,
-/// else what is due first. `h` is the host.
+/// The queue heads of hosts, by one index probe for each priority: of what is due
+/// the highest priority, else what is due first. `h` is the host.
 pub(super) const HEADS: &str = "SELECT DISTINCT ON (h.host_id) h.host_id, level.priority, head.due_at
     FROM unnest($1::BIGINT[]) AS h(host_id)
     CROSS JOIN (VALUES (10::SMALLINT),(9::SMALLINT),(8::SMALLINT),(7::SMALLINT),(6::SMALLINT),(5::SMALLINT),(4::SMALLINT),(3::SMALLINT),(2::SMALLINT),(1::SMALLINT)) AS level(priority)
     CROSS JOIN LATERAL (SELECT due_at FROM queue WHERE host_id = h.host_id AND priority = level.priority ORDER BY due_at LIMIT 1) AS head
     ORDER BY h.host_id, head.due_at > $2, CASE WHEN head.due_at <= $2 THEN -level.priority END, head.due_at";
 
-/// Gives hosts the heads that their queues have now. The hosts are locked.
+/// Recomputes the heads of hosts from their queues. The hosts are locked.
 pub(super) async fn refresh_heads(
     connection: &mut Connection<'_>,
     hosts: &[i64],
@@ -111,10 +111,13 @@ pub(super) async fn refresh_heads(
     connection.execute(&sql, &[&hosts, &now]).await.map(drop)
 }
 
-/// Appends what a batch moved, once at its end.
-pub(super) async fn write_moves(connection: &mut Connection<'_>, moves: &Moves) -> Result<()> {
+/// Appends the counter changes of a batch, once at its end.
+pub(super) async fn write_counter_deltas(
+    connection: &mut Connection<'_>,
+    deltas: &CounterDeltas,
+) -> Result<()> {
     let (mut sources, mut origins, mut statuses, mut ns) = (vec![], vec![], vec![], vec![]);
-    for (source, origin, status, n) in moves.changes() {
+    for (source, origin, status, n) in deltas.changes() {
         sources.push(source);
         origins.push(origin);
         statuses.push(status);

@@ -1,18 +1,18 @@
-//! Rows into the frontier, out of it, and back to its start.
+//! Adds, deletes and requeues frontier rows.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::pool::Connection;
-use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_moves};
+use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_counter_deltas};
+use crate::counters::{CounterDeltas, stored_status};
 use crate::error::Result;
 use crate::frontier::{Status, Verdict};
-use crate::head::Head;
 use crate::ids::FrontierId;
-use crate::moves::{Moves, stored_status};
+use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
 
-/// What is there already, by position in the batch. `waiting`: for its first
-/// fetch, neither leased nor put off.
+/// Known URLs, by position in the batch. `waiting`: pending the first fetch, neither
+/// leased nor deferred.
 const KNOWN: &str = "SELECT k.at::INTEGER, u.host_id IS NOT NULL AND u.status = 0 AND u.reason IS NULL AND q.owner IS NULL AND q.host_id IS NOT NULL AS waiting,
         q.priority, q.due_at
     FROM unnest($1::BIGINT[], $2::BYTEA[]) WITH ORDINALITY AS k(host_id, url_id, at)
@@ -34,7 +34,7 @@ const ADD_URLS: &str = "INSERT INTO urls (host_id, url_id, key_tail, url, source
 const ADD_QUEUE: &str = "INSERT INTO queue (host_id, url_id, priority, due_at, attempt)
     SELECT host_id, url_id, priority, due_at, 0 FROM unnest($1::BIGINT[], $2::BYTEA[], $3::SMALLINT[], $4::BIGINT[]) AS n(host_id, url_id, priority, due_at)";
 
-/// A host waits with the better of what it had and what has come.
+/// A host's head becomes the better of its current head and the new one.
 const IMPROVE_HEADS: &str = "UPDATE hosts SET head_priority = n.priority, head_due = n.due_at
     FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[]) AS n(host_id, priority, due_at)
     WHERE hosts.host_id = n.host_id
@@ -52,20 +52,20 @@ pub(super) async fn submit(
     let hosts: Vec<i64> = batch.iter().map(|row| row.id.host.0).collect();
     let urls: Vec<&[u8]> = batch.iter().map(|row| &row.id.url.0[..]).collect();
     let mut verdicts = vec![Verdict::New; batch.len()];
-    let mut raised: Vec<(usize, Head)> = Vec::new();
+    let mut raised: Vec<(usize, QueueHead)> = Vec::new();
     for row in connection.query(KNOWN, &[&hosts, &urls]).await? {
         let at = row.get::<_, i32>(0).unsigned_abs() as usize - 1;
         verdicts[at] = Verdict::Known;
         if row.get(1) {
-            let waits = Head {
+            let current = QueueHead {
                 priority: row.get(2),
                 due: row.get(3),
             };
-            let wanted = Head {
-                priority: batch[at].priority.max(waits.priority),
-                due: batch[at].not_before.max(now).min(waits.due),
+            let wanted = QueueHead {
+                priority: batch[at].priority.max(current.priority),
+                due: batch[at].not_before.max(now).min(current.due),
             };
-            if wanted != waits {
+            if wanted != current {
                 raised.push((at, wanted));
             }
         }
@@ -76,12 +76,12 @@ pub(super) async fn submit(
     if new.is_empty() && raised.is_empty() {
         return Ok(verdicts);
     }
-    let mut heads: BTreeMap<i64, Head> = BTreeMap::new();
-    let mut note = |host: i64, head: Head| {
-        let best = heads.entry(host).or_insert(Head::EMPTY);
+    let mut heads: BTreeMap<i64, QueueHead> = BTreeMap::new();
+    let mut improve_head = |host: i64, head: QueueHead| {
+        let best = heads.entry(host).or_insert(QueueHead::EMPTY);
         *best = best.better(head, now);
     };
-    let mut moves = Moves::default();
+    let mut deltas = CounterDeltas::default();
     for at in add(
         connection,
         batch,
@@ -94,14 +94,14 @@ pub(super) async fn submit(
     .await?
     {
         let row = &batch[at];
-        note(
+        improve_head(
             row.id.host.0,
-            Head {
+            QueueHead {
                 priority: row.priority,
                 due: row.not_before.max(now),
             },
         );
-        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        deltas.add(row.source_id, row.origin, Status::Pending, 1);
     }
     let candidates: Vec<i64> = hosts_of(
         heads
@@ -112,7 +112,7 @@ pub(super) async fn submit(
     connection.query(LOCK_HOSTS, &[&candidates]).await?;
     for (at, head) in raise(connection, batch, &raised, now).await? {
         verdicts[at] = Verdict::Raised;
-        let best = heads.entry(batch[at].id.host.0).or_insert(Head::EMPTY);
+        let best = heads.entry(batch[at].id.host.0).or_insert(QueueHead::EMPTY);
         *best = best.better(head, now);
     }
     let ids: Vec<i64> = heads.keys().copied().collect();
@@ -121,11 +121,11 @@ pub(super) async fn submit(
     connection
         .execute(IMPROVE_HEADS, &[&ids, &priorities, &dues, &now])
         .await?;
-    write_moves(connection, &moves).await?;
+    write_counter_deltas(connection, &deltas).await?;
     Ok(verdicts)
 }
 
-/// Inserts hosts, URLs and queue rows; the positions that were really new.
+/// Inserts hosts, URLs and queue rows; returns the positions that were really new.
 async fn add(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
@@ -177,7 +177,7 @@ async fn add(
             ],
         )
         .await?;
-    // Another submitter may have been first with some of them.
+    // A concurrent submitter may have inserted some of them.
     let mut position: HashMap<(i64, &[u8]), usize> = rows
         .iter()
         .zip(new)
@@ -187,8 +187,8 @@ async fn add(
     for row in &inserted {
         added.extend(position.remove(&(row.get(0), row.get(1))));
     }
-    for late in position.into_values() {
-        verdicts[late] = Verdict::Known;
+    for at in position.into_values() {
+        verdicts[at] = Verdict::Known;
     }
     let hosts: Vec<i64> = added.iter().map(|at| batch[*at].id.host.0).collect();
     let urls: Vec<&[u8]> = added.iter().map(|at| &batch[*at].id.url.0[..]).collect();
@@ -203,14 +203,13 @@ async fn add(
     Ok(added)
 }
 
-/// Makes waiting URLs more urgent. The hosts are locked, so what the first look
-/// saw is looked at again.
+/// Raises pending URLs. The hosts are locked now, so the rows are read again.
 async fn raise(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
-    raised: &[(usize, Head)],
+    raised: &[(usize, QueueHead)],
     now: i64,
-) -> Result<Vec<(usize, Head)>> {
+) -> Result<Vec<(usize, QueueHead)>> {
     if raised.is_empty() {
         return Ok(Vec::new());
     }
@@ -238,12 +237,12 @@ async fn raise(
             &[&hosts, &urls, &priorities, &now],
         )
         .await?;
-    let done: Vec<(usize, Head)> = rows
+    let done: Vec<(usize, QueueHead)> = rows
         .iter()
         .map(|row| {
             (
                 raised[row.get::<_, i32>(0).unsigned_abs() as usize - 1].0,
-                Head {
+                QueueHead {
                     priority: row.get(1),
                     due: row.get(2),
                 },
@@ -262,7 +261,7 @@ async fn raise(
     Ok(done)
 }
 
-/// Source, origin, what it counts as, and the id: the rows of a bulk action.
+/// A row of a bulk action.
 struct Found {
     source_id: i64,
     origin: i16,
@@ -324,14 +323,14 @@ pub(super) async fn remove(
         );
         connection.execute(&sql, &[&host_ids, &url_ids]).await?;
     }
-    let (mut moves, mut events) = (Moves::default(), Events::default());
+    let (mut deltas, mut events) = (CounterDeltas::default(), Events::default());
     for row in &rows {
-        moves.add(row.source_id, row.origin, row.counted_as, -1);
+        deltas.add(row.source_id, row.origin, row.counted_as, -1);
         events.add(row.host, &row.url, "removed", "{}");
     }
     events.write(connection, now).await?;
     refresh_heads(connection, &hosts, now).await?;
-    write_moves(connection, &moves).await?;
+    write_counter_deltas(connection, &deltas).await?;
     Ok(rows.len() as u64)
 }
 
@@ -364,14 +363,14 @@ pub(super) async fn requeue(
         .iter()
         .map(|row| serde_json::json!({ "was": row.counted_as }).to_string())
         .collect();
-    let (mut moves, mut events) = (Moves::default(), Events::default());
+    let (mut deltas, mut events) = (CounterDeltas::default(), Events::default());
     for (row, detail) in rows.iter().zip(&details) {
-        moves.add(row.source_id, row.origin, row.counted_as, -1);
-        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        deltas.add(row.source_id, row.origin, row.counted_as, -1);
+        deltas.add(row.source_id, row.origin, Status::Pending, 1);
         events.add(row.host, &row.url, "retried", detail);
     }
     events.write(connection, now).await?;
     refresh_heads(connection, &hosts, now).await?;
-    write_moves(connection, &moves).await?;
+    write_counter_deltas(connection, &deltas).await?;
     Ok(rows.len() as u64)
 }

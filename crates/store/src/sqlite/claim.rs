@@ -5,13 +5,13 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_url::FetchUrl;
 
-use super::rows::{add_event, dequeue, head_of, write_moves};
+use super::rows::{add_event, dequeue, head_of, write_counter_deltas};
+use crate::counters::{CounterDeltas, stored_status};
+use crate::fairness::ClaimSequence;
 use crate::frontier::{Claim, ClaimRequest, Claimed, LeaseToken, Origin, PRIORITIES, Status};
-use crate::head::Head;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::{Moment, millis};
-use crate::moves::{Moves, stored_status};
-use crate::turn::Turn;
+use crate::queue_head::QueueHead;
 
 const READY_HOSTS: &str = "SELECT host_id, delay_ms, max_in_flight, CASE WHEN lease_until <= ?2 THEN 0 ELSE in_flight END
     FROM hosts WHERE head_priority = ?1 AND head_priority > 0 AND ready_at <= ?2 ORDER BY ready_at LIMIT ?3";
@@ -23,20 +23,20 @@ struct ReadyHost {
     in_flight: i64,
 }
 
-/// One claim under way.
+/// The state of one claim in progress.
 struct Claiming<'a> {
     connection: &'a Connection,
     request: &'a ClaimRequest,
     now: i64,
     lease_until: i64,
-    moves: Moves,
+    deltas: CounterDeltas,
     claimed: Claimed,
 }
 
 pub(super) fn claim(
     connection: &Connection,
     request: &ClaimRequest,
-    turn: Turn,
+    sequence: ClaimSequence,
     now: i64,
 ) -> rusqlite::Result<Claimed> {
     let wanted = usize::from(request.max_hosts);
@@ -45,17 +45,19 @@ pub(super) fn claim(
         request,
         now,
         lease_until: now.saturating_add(millis(request.lease)),
-        moves: Moves::default(),
+        deltas: CounterDeltas::default(),
         claimed: Claimed::none(now),
     };
-    let hosts = ready_hosts(connection, wanted, turn.claim_ages(), now)?;
+    let hosts = ready_hosts(connection, wanted, sequence.claim_is_aging(), now)?;
     for (nth, host) in hosts.iter().enumerate() {
-        claiming.claim_host(host, turn.host_ages(nth))?;
+        claiming.claim_host(host, sequence.host_is_aging(nth))?;
     }
     let Claiming {
-        moves, mut claimed, ..
+        deltas,
+        mut claimed,
+        ..
     } = claiming;
-    write_moves(connection, &moves)?;
+    write_counter_deltas(connection, &deltas)?;
     if claimed.claims.len() < wanted {
         claimed.next_ready = next_ready(connection, now)?;
     }
@@ -65,12 +67,12 @@ pub(super) fn claim(
 fn ready_hosts(
     connection: &Connection,
     wanted: usize,
-    ageing: bool,
+    aging: bool,
     now: i64,
 ) -> rusqlite::Result<Vec<ReadyHost>> {
     let mut statement = connection.prepare_cached(READY_HOSTS)?;
     let mut hosts = Vec::new();
-    for (priority, limit) in levels(wanted, ageing) {
+    for (priority, limit) in levels(wanted, aging) {
         let limit = limit.min(wanted - hosts.len());
         if limit == 0 {
             break;
@@ -90,11 +92,11 @@ fn ready_hosts(
     Ok(hosts)
 }
 
-/// The priorities in the order in which a claim asks them, and how many hosts
-/// each may give.
-fn levels(wanted: usize, ageing: bool) -> impl Iterator<Item = (i16, usize)> {
-    let share = if ageing { wanted / 10 + 1 } else { wanted };
-    let order: Vec<_> = if ageing {
+/// The priorities in the order in which a claim scans them, and the number of hosts
+/// that each may contribute.
+fn levels(wanted: usize, aging: bool) -> impl Iterator<Item = (i16, usize)> {
+    let share = if aging { wanted / 10 + 1 } else { wanted };
+    let order: Vec<_> = if aging {
         PRIORITIES.collect()
     } else {
         PRIORITIES.rev().collect()
@@ -105,37 +107,37 @@ fn levels(wanted: usize, ageing: bool) -> impl Iterator<Item = (i16, usize)> {
 }
 
 struct Queued {
-    place: Head,
+    position: QueueHead,
     url: [u8; 16],
-    /// Attempt and crashes of a lease that ended without a word.
-    lost: Option<(i32, i16)>,
+    /// Attempt and crashes of an expired lease.
+    expired: Option<(i32, i16)>,
 }
 
-/// The best due URL of a host: the most urgent, or the least on an ageing turn.
-/// Live leases are passed over; a host has only a few.
+/// The best due URL of a host: of the highest priority, or the lowest if aging.
+/// Live leases are skipped; a host has only a few.
 fn best_due(
     connection: &Connection,
     host: i64,
-    ageing: bool,
+    aging: bool,
     now: i64,
 ) -> rusqlite::Result<Option<Queued>> {
     const COLUMNS: &str = "SELECT q.priority, q.due_at, q.url_id, l.attempt, l.crashes
         FROM queue q LEFT JOIN leases l ON l.host_id = q.host_id AND l.url_id = q.url_id
         WHERE q.host_id = ?1 AND (l.due_at IS NULL OR l.due_at <= ?3)";
-    let sql = if ageing {
+    let sql = if aging {
         format!("{COLUMNS} AND q.priority > ?2 ORDER BY q.priority, q.due_at LIMIT 1")
     } else {
         format!("{COLUMNS} AND q.priority < ?2 ORDER BY q.priority DESC, q.due_at LIMIT 1")
     };
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut beyond = if ageing { 0 } else { i16::MAX };
+    let mut beyond = if aging { 0 } else { i16::MAX };
     loop {
         let found = statement
             .query_row(params![host, beyond, now], queued)
             .optional()?;
         match found {
-            Some(row) if row.place.due <= now => return Ok(Some(row)),
-            Some(row) => beyond = row.place.priority,
+            Some(row) if row.position.due <= now => return Ok(Some(row)),
+            Some(row) => beyond = row.position.priority,
             None => return Ok(None),
         }
     }
@@ -144,45 +146,45 @@ fn best_due(
 fn queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
     let (attempt, crashes): (Option<i32>, Option<i16>) = (row.get(3)?, row.get(4)?);
     Ok(Queued {
-        place: Head {
+        position: QueueHead {
             priority: row.get(0)?,
             due: row.get(1)?,
         },
         url: row.get(2)?,
-        lost: attempt.zip(crashes),
+        expired: attempt.zip(crashes),
     })
 }
 
 impl Claiming<'_> {
-    /// Leases the best URL of a host, or several where that is polite.
-    fn claim_host(&mut self, host: &ReadyHost, ageing: bool) -> rusqlite::Result<()> {
+    /// Leases the best URL of a host, or several where its limits allow that.
+    fn claim_host(&mut self, host: &ReadyHost, aging: bool) -> rusqlite::Result<()> {
         let free = (host.max_in_flight - host.in_flight).max(1);
-        // Only a host without a delay may have several started at once.
+        // Only a host without a delay may start several concurrently.
         let wanted = match host.delay_ms {
             0 => free.min(i64::from(self.request.per_host)),
             _ => 1,
         };
-        let mut taken = 0;
-        while taken < wanted && self.take_best(host, ageing)? {
-            taken += 1;
+        let mut leased = 0;
+        while leased < wanted && self.lease_best(host, aging)? {
+            leased += 1;
         }
-        check_out(self.connection, host, taken, self.lease_until, self.now)
+        check_out(self.connection, host, leased, self.lease_until, self.now)
     }
 
     /// Leases the best due URL; false when there is none.
-    fn take_best(&mut self, host: &ReadyHost, ageing: bool) -> rusqlite::Result<bool> {
-        while let Some(best) = best_due(self.connection, host.id, ageing, self.now)? {
+    fn lease_best(&mut self, host: &ReadyHost, aging: bool) -> rusqlite::Result<bool> {
+        while let Some(best) = best_due(self.connection, host.id, aging, self.now)? {
             let id = FrontierId {
                 host: HostId(host.id),
                 url: UrlId(best.url),
             };
-            let crashes = best.lost.map_or(0, |(_, crashes)| crashes + 1);
-            if let Some((attempt, _)) = best.lost {
+            let crashes = best.expired.map_or(0, |(_, crashes)| crashes + 1);
+            if let Some((attempt, _)) = best.expired {
                 let detail =
                     serde_json::json!({ "attempt": attempt, "crashes": crashes }).to_string();
                 add_event(self.connection, id, self.now, "lease_expired", &detail)?;
                 if i32::from(crashes) >= i32::from(self.request.quarantine_after) {
-                    self.quarantine(id, best.place, attempt)?;
+                    self.quarantine(id, best.position, attempt)?;
                     continue;
                 }
             }
@@ -199,8 +201,8 @@ impl Claiming<'_> {
         crashes: i16,
         delay_ms: i64,
     ) -> rusqlite::Result<()> {
-        let lost_attempt = best.lost.map_or(0, |(attempt, _)| attempt);
-        let (claim, status) = read_claim(self.connection, id, lost_attempt, delay_ms)?;
+        let expired_attempt = best.expired.map_or(0, |(attempt, _)| attempt);
+        let (claim, status) = read_claim(self.connection, id, expired_attempt, delay_ms)?;
         self.connection
             .prepare_cached(
                 "INSERT OR REPLACE INTO leases (host_id, url_id, due_at, owner, attempt, crashes, priority, queued_at)
@@ -213,26 +215,31 @@ impl Claiming<'_> {
                 self.request.owner,
                 claim.ticket.attempt,
                 crashes,
-                best.place.priority,
-                best.place.due
+                best.position.priority,
+                best.position.due
             ])?;
         // One whose lease had expired was still counted as being fetched.
-        if best.lost.is_none() {
-            self.moves
+        if best.expired.is_none() {
+            self.deltas
                 .add(claim.source_id, claim.origin.code(), status, -1);
-            self.moves
+            self.deltas
                 .add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
         }
         self.claimed.claims.push(claim);
         Ok(())
     }
 
-    /// Puts aside a URL that may have killed its workers.
-    fn quarantine(&mut self, id: FrontierId, place: Head, attempt: i32) -> rusqlite::Result<()> {
+    /// Quarantines a URL that may have crashed its workers.
+    fn quarantine(
+        &mut self,
+        id: FrontierId,
+        position: QueueHead,
+        attempt: i32,
+    ) -> rusqlite::Result<()> {
         self.connection
             .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
             .execute(params![id.host.0, id.url.0])?;
-        dequeue(self.connection, id, place)?;
+        dequeue(self.connection, id, position)?;
         let (source_id, origin): (i64, i16) = self
             .connection
             .prepare_cached(
@@ -240,8 +247,8 @@ impl Claiming<'_> {
                  WHERE host_id = ?1 AND url_id = ?2 RETURNING source_id, origin",
             )?
             .query_row(params![id.host.0, id.url.0, attempt, self.now], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        self.moves.add(source_id, origin, Status::Fetching, -1);
-        self.moves.add(source_id, origin, Status::Dead, 1);
+        self.deltas.add(source_id, origin, Status::Fetching, -1);
+        self.deltas.add(source_id, origin, Status::Dead, 1);
         self.claimed.quarantined += 1;
         add_event(self.connection, id, self.now, "quarantined", "{}")
     }
@@ -250,7 +257,7 @@ impl Claiming<'_> {
 fn read_claim(
     connection: &Connection,
     id: FrontierId,
-    lost_attempt: i32,
+    expired_attempt: i32,
     delay_ms: i64,
 ) -> rusqlite::Result<(Claim, Status)> {
     connection
@@ -261,7 +268,7 @@ fn read_claim(
         .query_row(params![id.host.0, id.url.0], |row| {
             let attempts: i32 = row.get(12)?;
             let claim = Claim {
-                ticket: LeaseToken { id, attempt: attempts.max(lost_attempt) + 1 },
+                ticket: LeaseToken { id, attempt: attempts.max(expired_attempt) + 1 },
                 url: stored_url(&row.get::<_, String>(0)?)?,
                 key: id.url.with_tail(row.get(1)?),
                 source_id: row.get(2)?,
@@ -286,16 +293,16 @@ fn stored_url(text: &str) -> rusqlite::Result<FetchUrl> {
     })
 }
 
-/// The host is gated for the lease, or for its delay while it may have more
-/// requests under way. One that had nothing to give gets its true head.
+/// Marks a host as not ready until its lease ends, or until its delay is over while
+/// it allows more in flight. A host without a due URL gets its true head.
 fn check_out(
     connection: &Connection,
     host: &ReadyHost,
-    taken: i64,
+    leased: i64,
     lease_until: i64,
     now: i64,
 ) -> rusqlite::Result<()> {
-    if taken == 0 {
+    if leased == 0 {
         let head = head_of(connection, host.id, now)?;
         connection
             .prepare_cached(
@@ -304,15 +311,15 @@ fn check_out(
             .execute(params![host.id, head.priority, head.due])?;
         return Ok(());
     }
-    let in_flight = host.in_flight + taken;
-    let gate = if in_flight < host.max_in_flight {
+    let in_flight = host.in_flight + leased;
+    let gate_at = if in_flight < host.max_in_flight {
         now + host.delay_ms
     } else {
         lease_until
     };
     connection
         .prepare_cached("UPDATE hosts SET gate_at = ?2, in_flight = ?3, lease_until = ?4, last_start_at = ?5 WHERE host_id = ?1")?
-        .execute(params![host.id, gate, in_flight, lease_until, now])?;
+        .execute(params![host.id, gate_at, in_flight, lease_until, now])?;
     Ok(())
 }
 
@@ -332,14 +339,14 @@ fn next_ready(connection: &Connection, now: i64) -> rusqlite::Result<Option<Dura
     Ok(wait.map(|wait| Duration::from_millis(wait.unsigned_abs())))
 }
 
-pub(super) fn renew(
+pub(super) fn extend_leases(
     connection: &Connection,
     tickets: &[LeaseToken],
     lease_ms: i64,
     now: i64,
 ) -> rusqlite::Result<Vec<bool>> {
     let until = now.saturating_add(lease_ms);
-    let mut renewed = Vec::with_capacity(tickets.len());
+    let mut extended = Vec::with_capacity(tickets.len());
     for ticket in tickets {
         let (host, url) = (ticket.id.host.0, ticket.id.url.0);
         let held = connection
@@ -356,7 +363,7 @@ pub(super) fn renew(
                 )?
                 .execute(params![host, until])?;
         }
-        renewed.push(held > 0);
+        extended.push(held > 0);
     }
-    Ok(renewed)
+    Ok(extended)
 }

@@ -1,5 +1,5 @@
-//! Readers: connections of their own, so that lists and stats never wait for
-//! the writer. At most a handful stay open.
+//! Readers: separate connections, so that lists and stats never wait for the writer.
+//! A small pool of them stays open.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,20 +9,20 @@ use rusqlite::Connection;
 use super::{READER_CACHE_MIB, connect, translate};
 use crate::error::{Result, StoreError};
 
-const KEPT_OPEN: usize = 4;
+const MAX_IDLE_CONNECTIONS: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(super) struct Readers {
     path: Arc<PathBuf>,
-    place: Arc<str>,
+    location: Arc<str>,
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
 impl Readers {
-    pub(super) fn new(path: PathBuf, place: Arc<str>) -> Self {
+    pub(super) fn new(path: PathBuf, location: Arc<str>) -> Self {
         Self {
             path: Arc::new(path),
-            place,
+            location,
             idle: Arc::default(),
         }
     }
@@ -34,7 +34,7 @@ impl Readers {
         let readers = self.clone();
         let task = tokio::task::spawn_blocking(move || readers.read_blocking(work));
         task.await.map_err(|error| StoreError::Failed {
-            place: self.place.to_string(),
+            location: self.location.to_string(),
             why: error.to_string(),
         })?
     }
@@ -48,11 +48,11 @@ impl Readers {
         let connection = match idle {
             Some(connection) => connection,
             None => connect(&self.path, READER_CACHE_MIB)
-                .map_err(|error| translate(&self.place, &error))?,
+                .map_err(|error| translate(&self.location, &error))?,
         };
-        let result = work(&connection).map_err(|error| translate(&self.place, &error));
+        let result = work(&connection).map_err(|error| translate(&self.location, &error));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT_OPEN {
+        if idle.len() < MAX_IDLE_CONNECTIONS {
             idle.push(connection);
         }
         result

@@ -3,10 +3,10 @@
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::engine::{Answer, Row, Statement, Value};
-use crate::head::Head;
+use crate::counters::CounterDeltas;
+use crate::engine::{QueryResult, Row, Statement, Value};
 use crate::ids::FrontierId;
-use crate::moves::Moves;
+use crate::queue_head::QueueHead;
 
 impl ToSql for Value {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -22,25 +22,25 @@ impl ToSql for Value {
 pub(super) fn run(
     connection: &Connection,
     statements: &[Statement],
-) -> rusqlite::Result<Vec<Answer>> {
+) -> rusqlite::Result<Vec<QueryResult>> {
     statements
         .iter()
         .map(|statement| run_one(connection, statement))
         .collect()
 }
 
-fn run_one(connection: &Connection, statement: &Statement) -> rusqlite::Result<Answer> {
+fn run_one(connection: &Connection, statement: &Statement) -> rusqlite::Result<QueryResult> {
     let mut prepared = connection.prepare_cached(&statement.sql)?;
-    // `$1` is a name to SQLite, not a number: values are bound by name.
+    // `$1` is a name to SQLite, not an index: values are bound by name.
     for (nth, value) in statement.values.iter().enumerate() {
-        if let Some(place) = prepared.parameter_index(&format!("${}", nth + 1))? {
-            prepared.raw_bind_parameter(place, value)?;
+        if let Some(index) = prepared.parameter_index(&format!("${}", nth + 1))? {
+            prepared.raw_bind_parameter(index, value)?;
         }
     }
     let width = prepared.column_count();
     if width == 0 {
         let changed = prepared.raw_execute()? as u64;
-        return Ok(Answer {
+        return Ok(QueryResult {
             rows: Vec::new(),
             changed,
         });
@@ -53,7 +53,7 @@ fn run_one(connection: &Connection, statement: &Statement) -> rusqlite::Result<A
             .collect::<rusqlite::Result<_>>()?;
         found.push(Row(columns));
     }
-    Ok(Answer {
+    Ok(QueryResult {
         changed: found.len() as u64,
         rows: found,
     })
@@ -69,23 +69,22 @@ fn value(value: ValueRef<'_>) -> Value {
     }
 }
 
-/// The next level of a host's queue below a priority: its earliest row that no
-/// one is fetching.
+/// The next level of a host's queue below a priority: its earliest row without a
+/// live lease.
 const NEXT_LEVEL: &str = "SELECT q.priority, q.due_at FROM queue q WHERE q.host_id = ?1 AND q.priority < ?2
         AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = q.host_id AND l.url_id = q.url_id AND l.due_at > ?3)
      ORDER BY q.priority DESC, q.due_at LIMIT 1";
 
-/// The head of a host's queue. One probe for each priority that it has, and
-/// usually only one: the highest is due. What is being fetched waits for the
-/// end of its lease.
-pub(super) fn head_of(connection: &Connection, host: i64, now: i64) -> rusqlite::Result<Head> {
+/// The head of a host's queue. One index probe for each of its priorities, and
+/// usually only one: the highest is due. A leased URL is due when its lease ends.
+pub(super) fn head_of(connection: &Connection, host: i64, now: i64) -> rusqlite::Result<QueueHead> {
     let mut statement = connection.prepare_cached(NEXT_LEVEL)?;
-    let mut best = Head::EMPTY;
+    let mut best = QueueHead::EMPTY;
     let mut below = i16::MAX;
     loop {
         let level = statement
             .query_row(params![host, below, now], |row| {
-                Ok(Head {
+                Ok(QueueHead {
                     priority: row.get(0)?,
                     due: row.get(1)?,
                 })
@@ -102,34 +101,39 @@ pub(super) fn head_of(connection: &Connection, host: i64, now: i64) -> rusqlite:
     }
     let leased = connection
         .prepare_cached("SELECT priority, due_at FROM leases WHERE host_id = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1")?
-        .query_row(params![host, now], |row| Ok(Head { priority: row.get(0)?, due: row.get(1)? }))
+        .query_row(params![host, now], |row| Ok(QueueHead { priority: row.get(0)?, due: row.get(1)? }))
         .optional()?;
     Ok(leased.map_or(best, |leased| best.better(leased, now)))
 }
 
-/// Puts a URL into its host's queue.
+/// Adds a URL to its host's queue.
 pub(super) fn enqueue(
     connection: &Connection,
     id: FrontierId,
-    place: Head,
+    position: QueueHead,
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO queue (host_id, priority, due_at, url_id) VALUES (?1, ?2, ?3, ?4)",
         )?
-        .execute(params![id.host.0, place.priority, place.due, id.url.0])?;
+        .execute(params![
+            id.host.0,
+            position.priority,
+            position.due,
+            id.url.0
+        ])?;
     Ok(())
 }
 
-/// Takes a URL out of its host's queue.
+/// Removes a URL from its host's queue.
 pub(super) fn dequeue(
     connection: &Connection,
     id: FrontierId,
-    place: Head,
+    position: QueueHead,
 ) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM queue WHERE host_id = ?1 AND priority = ?2 AND due_at = ?3 AND url_id = ?4")?
-        .execute(params![id.host.0, place.priority, place.due, id.url.0])?;
+        .execute(params![id.host.0, position.priority, position.due, id.url.0])?;
     Ok(())
 }
 
@@ -148,13 +152,16 @@ pub(super) fn add_event(
     Ok(())
 }
 
-/// Writes down what a batch moved, once at its end.
-pub(super) fn write_moves(connection: &Connection, moves: &Moves) -> rusqlite::Result<()> {
+/// Persists the counter changes of a batch, once at its end.
+pub(super) fn write_counter_deltas(
+    connection: &Connection,
+    deltas: &CounterDeltas,
+) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO counts (source_id, origin, status, n) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (source_id, origin, status) DO UPDATE SET n = n + excluded.n",
     )?;
-    for (source, origin, status, n) in moves.changes() {
+    for (source, origin, status, n) in deltas.changes() {
         statement.execute(params![source, origin, status, n])?;
     }
     Ok(())

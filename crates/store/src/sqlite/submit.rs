@@ -1,15 +1,15 @@
-//! Rows into the frontier, out of it, and back to its start.
+//! Adds, deletes and requeues frontier rows.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::rows::{add_event, dequeue, enqueue, head_of, write_moves};
+use super::rows::{add_event, dequeue, enqueue, head_of, write_counter_deltas};
+use crate::counters::{CounterDeltas, stored_status};
 use crate::frontier::{Status, Verdict};
-use crate::head::Head;
 use crate::ids::FrontierId;
-use crate::moves::{Moves, stored_status};
+use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
 
 const INSERT_URL: &str = "INSERT INTO urls
@@ -17,7 +17,7 @@ const INSERT_URL: &str = "INSERT INTO urls
     VALUES (?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
     ON CONFLICT DO NOTHING";
 
-/// A host waits with the better of what it had and what has come.
+/// A host's head becomes the better of its current head and the new one.
 const IMPROVE_HEAD: &str = "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1
     AND (head_priority = 0
          OR (?3 <= ?4 AND (head_due > ?4 OR head_priority < ?2))
@@ -35,8 +35,8 @@ pub(super) fn submit(
     let mut is_alias =
         connection.prepare_cached("SELECT 1 FROM aliases WHERE host_id = ?1 AND url_id = ?2")?;
     let mut insert_url = connection.prepare_cached(INSERT_URL)?;
-    let mut heads: HashMap<i64, Head> = HashMap::new();
-    let mut moves = Moves::default();
+    let mut heads: HashMap<i64, QueueHead> = HashMap::new();
+    let mut deltas = CounterDeltas::default();
     let mut verdicts = Vec::with_capacity(batch.len());
     for row in batch {
         let (host, url) = (row.id.host.0, row.id.url.0);
@@ -44,7 +44,7 @@ pub(super) fn submit(
             verdicts.push(Verdict::Known);
             continue;
         }
-        let candidate = Head {
+        let candidate = QueueHead {
             priority: row.priority,
             due: row.not_before.max(now),
         };
@@ -68,15 +68,15 @@ pub(super) fn submit(
             continue;
         }
         enqueue(connection, row.id, candidate)?;
-        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        deltas.add(row.source_id, row.origin, Status::Pending, 1);
         if !heads.contains_key(&host) {
             ensure_host(connection, row, defaults)?;
         }
-        note_head(&mut heads, host, candidate, now);
+        improve_head(&mut heads, host, candidate, now);
         verdicts.push(Verdict::New);
     }
     improve_heads(connection, &heads, now)?;
-    write_moves(connection, &moves)?;
+    write_counter_deltas(connection, &deltas)?;
     Ok(verdicts)
 }
 
@@ -91,14 +91,14 @@ pub(super) fn ensure_host(
     Ok(())
 }
 
-fn note_head(heads: &mut HashMap<i64, Head>, host: i64, candidate: Head, now: i64) {
-    let head = heads.entry(host).or_insert(Head::EMPTY);
+fn improve_head(heads: &mut HashMap<i64, QueueHead>, host: i64, candidate: QueueHead, now: i64) {
+    let head = heads.entry(host).or_insert(QueueHead::EMPTY);
     *head = head.better(candidate, now);
 }
 
 fn improve_heads(
     connection: &Connection,
-    heads: &HashMap<i64, Head>,
+    heads: &HashMap<i64, QueueHead>,
     now: i64,
 ) -> rusqlite::Result<()> {
     let mut improve = connection.prepare_cached(IMPROVE_HEAD)?;
@@ -108,41 +108,41 @@ fn improve_heads(
     Ok(())
 }
 
-/// A known URL that waits for its first fetch may become more urgent; one that
-/// waits for a retry keeps its backoff.
+/// A known URL that is pending its first fetch may become more urgent; one that is
+/// pending a retry keeps its backoff.
 fn raise(
     connection: &Connection,
     row: &Prepared,
-    wanted: Head,
-    heads: &mut HashMap<i64, Head>,
+    wanted: QueueHead,
+    heads: &mut HashMap<i64, QueueHead>,
     now: i64,
 ) -> rusqlite::Result<Verdict> {
     let (host, url) = (row.id.host.0, row.id.url.0);
-    let waits = connection
+    let current = connection
         .prepare_cached(
             "SELECT priority, due_at FROM urls WHERE host_id = ?1 AND url_id = ?2 AND status = 0 AND reason IS NULL AND due_at IS NOT NULL
                 AND NOT EXISTS (SELECT 1 FROM leases WHERE host_id = ?1 AND url_id = ?2)",
         )?
-        .query_row(params![host, url], |found| Ok(Head { priority: found.get(0)?, due: found.get(1)? }))
+        .query_row(params![host, url], |found| Ok(QueueHead { priority: found.get(0)?, due: found.get(1)? }))
         .optional()?;
-    let Some(waits) = waits else {
+    let Some(current) = current else {
         return Ok(Verdict::Known);
     };
-    if wanted.priority <= waits.priority && wanted.due >= waits.due {
+    if wanted.priority <= current.priority && wanted.due >= current.due {
         return Ok(Verdict::Known);
     }
-    let raised = Head {
-        priority: wanted.priority.max(waits.priority),
-        due: wanted.due.min(waits.due),
+    let raised = QueueHead {
+        priority: wanted.priority.max(current.priority),
+        due: wanted.due.min(current.due),
     };
-    dequeue(connection, row.id, waits)?;
+    dequeue(connection, row.id, current)?;
     enqueue(connection, row.id, raised)?;
     connection
         .prepare_cached("UPDATE urls SET priority = ?3, due_at = ?4, updated_at = ?5 WHERE host_id = ?1 AND url_id = ?2")?
         .execute(params![host, url, raised.priority, raised.due, now])?;
-    let detail = serde_json::json!({ "from": waits.priority, "to": raised.priority }).to_string();
+    let detail = serde_json::json!({ "from": current.priority, "to": raised.priority }).to_string();
     add_event(connection, row.id, now, "raised", &detail)?;
-    note_head(heads, host, raised, now);
+    improve_head(heads, host, raised, now);
     Ok(Verdict::Raised)
 }
 
@@ -191,22 +191,22 @@ pub(super) fn remove(
     ids: &[FrontierId],
     now: i64,
 ) -> rusqlite::Result<u64> {
-    let mut moves = Moves::default();
+    let mut deltas = CounterDeltas::default();
     let mut removed = 0;
     for id in ids {
         let Some(row) = known(connection, *id)? else {
             continue;
         };
-        forget_place(connection, *id, &row)?;
+        unschedule(connection, *id, &row)?;
         connection
             .prepare_cached("DELETE FROM urls WHERE host_id = ?1 AND url_id = ?2")?
             .execute(params![id.host.0, id.url.0])?;
         add_event(connection, *id, now, "removed", "{}")?;
-        moves.add(row.source_id, row.origin, row.counted_as(), -1);
+        deltas.add(row.source_id, row.origin, row.counted_as(), -1);
         removed += 1;
     }
     refresh_heads(connection, ids, now)?;
-    write_moves(connection, &moves)?;
+    write_counter_deltas(connection, &deltas)?;
     Ok(removed)
 }
 
@@ -215,7 +215,7 @@ pub(super) fn requeue(
     ids: &[FrontierId],
     now: i64,
 ) -> rusqlite::Result<u64> {
-    let mut moves = Moves::default();
+    let mut deltas = CounterDeltas::default();
     let mut requeued = 0;
     for id in ids {
         let Some(row) = known(connection, *id)? else {
@@ -224,11 +224,11 @@ pub(super) fn requeue(
         if row.leased_until.is_some_and(|until| until > now) {
             continue;
         }
-        forget_place(connection, *id, &row)?;
+        unschedule(connection, *id, &row)?;
         enqueue(
             connection,
             *id,
-            Head {
+            QueueHead {
                 priority: row.priority,
                 due: now,
             },
@@ -241,17 +241,17 @@ pub(super) fn requeue(
             .execute(params![id.host.0, id.url.0, row.attempts, now])?;
         let detail = serde_json::json!({ "was": row.counted_as() }).to_string();
         add_event(connection, *id, now, "retried", &detail)?;
-        moves.add(row.source_id, row.origin, row.counted_as(), -1);
-        moves.add(row.source_id, row.origin, Status::Pending, 1);
+        deltas.add(row.source_id, row.origin, row.counted_as(), -1);
+        deltas.add(row.source_id, row.origin, Status::Pending, 1);
         requeued += 1;
     }
     refresh_heads(connection, ids, now)?;
-    write_moves(connection, &moves)?;
+    write_counter_deltas(connection, &deltas)?;
     Ok(requeued)
 }
 
-/// Takes away the lease and the place in the queue that a URL may have.
-fn forget_place(connection: &Connection, id: FrontierId, row: &Known) -> rusqlite::Result<()> {
+/// Deletes the lease and the queue row of a URL, if any.
+fn unschedule(connection: &Connection, id: FrontierId, row: &Known) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2")?
         .execute(params![id.host.0, id.url.0])?;
@@ -259,7 +259,7 @@ fn forget_place(connection: &Connection, id: FrontierId, row: &Known) -> rusqlit
         Some(due) => dequeue(
             connection,
             id,
-            Head {
+            QueueHead {
                 priority: row.priority,
                 due,
             },

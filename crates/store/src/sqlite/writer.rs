@@ -1,5 +1,5 @@
-//! The one writer: a thread that takes every job that has gathered, runs them
-//! in one transaction, commits once, and only then answers them all.
+//! The only writer: a thread that collects queued jobs, runs them in one
+//! transaction, commits once, and only then replies to all of them (group commit).
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,41 +9,41 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tracing::debug;
 
-use super::{carry, look, translate};
+use super::{read_clock, shift_deadlines, translate};
 use crate::clock::StoreClock;
 use crate::error::{Result, StoreError};
 
 /// Jobs of one commit: a bound on how long the first one waits for the others.
-const GROUP: usize = 64;
+const MAX_GROUP_JOBS: usize = 64;
 
-/// What a commit must survive before it is acknowledged.
+/// The `synchronous` level of a commit: what it survives once acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Durability {
-    /// The death of any process (`synchronous = NORMAL`).
-    Process,
-    /// A power cut as well (`synchronous = FULL`).
+pub(super) enum SyncLevel {
+    /// A crash of any process.
+    Normal,
+    /// A power cut as well.
     Full,
 }
 
-/// Work for the writer. It may be run again after its transaction was taken
-/// back, and is answered once, when the fate of the last one is known.
+/// Work for the writer. It may be run again after its transaction was rolled back,
+/// and gets one reply, when the last transaction has committed or failed.
 trait Job: Send {
-    fn durability(&self) -> Durability;
+    fn level(&self) -> SyncLevel;
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
-    fn answer(self: Box<Self>, error: Option<&rusqlite::Error>);
+    fn reply(self: Box<Self>, error: Option<&rusqlite::Error>);
 }
 
 struct Work<T, F> {
-    durability: Durability,
+    level: SyncLevel,
     work: F,
     result: Option<T>,
-    waiting: oneshot::Sender<Result<T>>,
-    place: Arc<str>,
+    sender: oneshot::Sender<Result<T>>,
+    location: Arc<str>,
 }
 
 impl<T: Send, F: Fn(&Connection) -> rusqlite::Result<T> + Send> Job for Work<T, F> {
-    fn durability(&self) -> Durability {
-        self.durability
+    fn level(&self) -> SyncLevel {
+        self.level
     }
 
     fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
@@ -51,98 +51,98 @@ impl<T: Send, F: Fn(&Connection) -> rusqlite::Result<T> + Send> Job for Work<T, 
         Ok(())
     }
 
-    fn answer(self: Box<Self>, error: Option<&rusqlite::Error>) {
+    fn reply(self: Box<Self>, error: Option<&rusqlite::Error>) {
         let result = match (error, self.result) {
-            (Some(error), _) => Err(translate(&self.place, error)),
+            (Some(error), _) => Err(translate(&self.location, error)),
             (None, Some(result)) => Ok(result),
             (None, None) => unreachable!("a job without an error has a result"),
         };
         // An error here means that the caller was dropped meanwhile.
-        let _ = self.waiting.send(result);
+        let _ = self.sender.send(result);
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Writer {
     jobs: Sender<Box<dyn Job>>,
-    place: Arc<str>,
+    location: Arc<str>,
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, place: Arc<str>, clock: Arc<StoreClock>) -> Self {
+    pub(super) fn start(
+        connection: Connection,
+        location: Arc<str>,
+        clock: Arc<StoreClock>,
+    ) -> Self {
         let (jobs, receiver) = channel();
         let thread = thread::Builder::new().name("tidings-sqlite".to_owned());
         let spawned = thread.spawn(move || write_groups(&connection, &clock, &receiver));
-        // Without threads there is no program; the first job will say so.
+        // If no thread could be started, the first job returns an error.
         drop(spawned);
-        Self { jobs, place }
+        Self { jobs, location }
     }
 
-    /// Runs `work` inside the next commit. An error takes back this job alone.
+    /// Runs `work` inside the next commit. An error rolls back this job alone.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        durability: Durability,
+        level: SyncLevel,
         work: impl Fn(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (waiting, answered) = oneshot::channel();
-        let place = Arc::clone(&self.place);
+        let (sender, receiver) = oneshot::channel();
+        let location = Arc::clone(&self.location);
         let job = Work {
-            durability,
+            level,
             work,
             result: None,
-            waiting,
-            place,
+            sender,
+            location,
         };
         let closed = || StoreError::Unavailable {
-            place: self.place.to_string(),
-            why: "its writer has ended".to_owned(),
+            location: self.location.to_string(),
+            why: "the writer thread has ended".to_owned(),
         };
         self.jobs.send(Box::new(job)).map_err(|_| closed())?;
-        answered.await.map_err(|_| closed())?
+        receiver.await.map_err(|_| closed())?
     }
 }
 
 fn write_groups(connection: &Connection, clock: &StoreClock, jobs: &Receiver<Box<dyn Job>>) {
-    let mut level = Durability::Process;
+    let mut level = SyncLevel::Normal;
     while let Ok(first) = jobs.recv() {
         let mut group = vec![first];
-        group.extend(jobs.try_iter().take(GROUP - 1));
-        if let Err(leap) = look(clock) {
-            // When it can't be done now it is tried again; until then time goes
-            // on as if nothing had happened.
-            match carry(connection, &leap) {
-                Ok(()) => clock.land(&leap),
-                Err(error) => debug!(%error, "a leap of the clock can't be followed yet"),
+        group.extend(jobs.try_iter().take(MAX_GROUP_JOBS - 1));
+        if let Err(jump) = read_clock(clock) {
+            // On failure it is retried with the next group; until then the clock
+            // continues without the jump.
+            match shift_deadlines(connection, &jump) {
+                Ok(()) => clock.apply(&jump),
+                Err(error) => debug!(%error, "clock jump not applied; retried with the next write"),
             }
         }
         if group.len() > 1 && transact(connection, &mut level, &mut group).is_ok() {
-            group.into_iter().for_each(|job| job.answer(None));
+            group.into_iter().for_each(|job| job.reply(None));
             continue;
         }
-        // Alone, or one of them failed and took the others with it: one by one.
+        // A single job, or one of the group failed and rolled back all: one by one.
         for job in group {
             let mut alone = [job];
             let result = transact(connection, &mut level, &mut alone);
             let [job] = alone;
-            job.answer(result.as_ref().err());
+            job.reply(result.as_ref().err());
         }
     }
 }
 
 fn transact(
     connection: &Connection,
-    level: &mut Durability,
+    level: &mut SyncLevel,
     jobs: &mut [Box<dyn Job>],
 ) -> rusqlite::Result<()> {
-    let wanted = jobs
-        .iter()
-        .map(|job| job.durability())
-        .max()
-        .unwrap_or(*level);
+    let wanted = jobs.iter().map(|job| job.level()).max().unwrap_or(*level);
     if *level != wanted {
         let pragma = match wanted {
-            Durability::Process => "PRAGMA synchronous = NORMAL",
-            Durability::Full => "PRAGMA synchronous = FULL",
+            SyncLevel::Normal => "PRAGMA synchronous = NORMAL",
+            SyncLevel::Full => "PRAGMA synchronous = FULL",
         };
         connection.execute_batch(pragma)?;
         *level = wanted;

@@ -1,4 +1,4 @@
-//! Lists, filters, and what is done to many rows at once.
+//! Lists, filters and bulk actions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,11 +14,11 @@ on_both_engines!(
     every_order_pages_without_gaps,
     filters_hold_together,
     a_list_in_slices_misses_nothing,
-    the_dead_can_be_revived,
+    dead_urls_can_be_requeued,
     what_is_being_fetched_is_not_requeued,
-    removal_takes_the_lease_away,
-    the_books_balance_after_a_random_day,
-    everything_moves_to_another_store,
+    removal_ends_the_lease,
+    the_counters_match_after_random_operations,
+    all_data_is_copied_to_another_store,
 );
 
 async fn pages_cover_everything_once(t: Fixture) {
@@ -45,18 +45,18 @@ async fn pages_cover_everything_once(t: Fixture) {
     assert_eq!(seen.len(), 250);
 }
 
-/// Rows that differ in every respect that a list may be sorted by, read three at
-/// a time, against the same rows sorted here.
+/// Rows that differ in every sort key, read three at a time, compared with the same
+/// rows sorted here.
 async fn every_order_pages_without_gaps(t: Fixture) {
     for n in 0..5_u8 {
         for (host, priority) in [("a", 1 + n), ("b", 9 - n), ("c", 5)] {
             let url = format!("https://{host}.example/{n}");
             t.store.submit(&[urgent(&url, priority)]).await.unwrap();
         }
-        t.pass(SECOND);
+        t.advance(SECOND);
     }
     let claims = t.claim(3).await;
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.complete(&claims[0], fetched()).await;
     t.complete(&claims[1], failed(MINUTE)).await;
 
@@ -70,21 +70,21 @@ async fn every_order_pages_without_gaps(t: Fixture) {
                 .unwrap();
             rows.extend(page.rows);
             match page.next {
-                // As text and back, as it travels.
+                // Formatted and parsed, as clients do.
                 Some(next) => after = Some(next.to_string().parse::<Cursor>().unwrap()),
                 None => break,
             }
         }
         let mut sorted = rows.clone();
         sorted.sort_by_key(|row| {
-            let place = match order {
+            let position = match order {
                 Order::Id => 0,
                 Order::Newest => -row.discovered_at.0,
                 Order::Recent => -row.updated_at.0,
                 Order::Due => row.next_fetch_at.map_or(i64::MAX, |at| at.0),
                 Order::Priority => -row.priority,
             };
-            (place, row.id)
+            (position, row.id)
         });
         let ids = |rows: &[UrlRow]| rows.iter().map(|row| row.id).collect::<Vec<_>>();
         assert_eq!(rows.len(), 15, "{name}");
@@ -233,8 +233,8 @@ async fn filters_hold_together(t: Fixture) {
     }
 }
 
-/// Whoever does not wait gets short pages, and in the end the same rows: against
-/// all rows, filtered and sorted here.
+/// Without time to scan pages are short, but together they have the same rows:
+/// compared with all rows, filtered and sorted here.
 async fn a_list_in_slices_misses_nothing(t: Fixture) {
     for n in 0..40_i64 {
         let submission = Submission {
@@ -243,7 +243,7 @@ async fn a_list_in_slices_misses_nothing(t: Fixture) {
             ..submission(&format!("https://h{}.example/{n}", n % 9))
         };
         t.store.submit(&[submission]).await.unwrap();
-        t.pass(SECOND / 4);
+        t.advance(SECOND / 4);
     }
     for round in 0..2 {
         for (n, claim) in t.claim(9).await.iter().enumerate() {
@@ -258,7 +258,7 @@ async fn a_list_in_slices_misses_nothing(t: Fixture) {
             };
             t.complete(claim, outcome).await;
         }
-        t.pass(SECOND);
+        t.advance(SECOND);
     }
     let all = t.store.list(&Filter::default(), Order::Id, None, 100).await;
     let all = all.unwrap().rows;
@@ -314,10 +314,10 @@ async fn a_list_in_slices_misses_nothing(t: Fixture) {
         ] {
             let (mut found, mut after, mut pages) = (Vec::new(), None, 0);
             loop {
-                let patience = Duration::ZERO;
+                let timeout = Duration::ZERO;
                 let page = t
                     .store
-                    .list_in_slices(filter, order, after, 4, slice, patience);
+                    .list_in_slices(filter, order, after, 4, slice, timeout);
                 let page = page.await.unwrap();
                 assert!(page.rows.len() <= 4);
                 found.extend(page.rows.iter().map(|row| row.id));
@@ -353,7 +353,7 @@ fn matches(filter: &Filter, row: &UrlRow) -> bool {
             .is_none_or(|text| row.url.contains(text))
 }
 
-async fn the_dead_can_be_revived(t: Fixture) {
+async fn dead_urls_can_be_requeued(t: Fixture) {
     let urls = [
         "https://a.example/dead",
         "https://b.example/failed",
@@ -371,10 +371,10 @@ async fn the_dead_can_be_revived(t: Fixture) {
         };
         t.complete(&claim, outcome).await;
     }
-    t.pass(SECOND);
+    t.advance(SECOND);
     assert_eq!(t.claim(5).await, []);
     assert_eq!(t.store.requeue(&urls.map(id)).await.unwrap(), 3);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
     let claims = t.claim(5).await;
     assert_eq!(claims.len(), 3);
     assert!(
@@ -398,7 +398,7 @@ async fn what_is_being_fetched_is_not_requeued(t: Fixture) {
     assert!(t.complete(&claim, fetched()).await);
 }
 
-async fn removal_takes_the_lease_away(t: Fixture) {
+async fn removal_ends_the_lease(t: Fixture) {
     t.submit(&[
         "https://a.example/x",
         "https://a.example/y",
@@ -422,7 +422,7 @@ async fn removal_takes_the_lease_away(t: Fixture) {
             claim.url
         );
     }
-    t.pass(MINUTE * 2);
+    t.advance(MINUTE * 2);
     assert_eq!(t.claim(5).await, []);
     assert!(
         t.store
@@ -442,13 +442,13 @@ async fn removal_takes_the_lease_away(t: Fixture) {
         t.store.remove(&[id("https://a.example/x")]).await.unwrap(),
         0
     );
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-/// A day in the life of the frontier, from a seed.
-async fn the_books_balance_after_a_random_day(t: Fixture) {
+/// Random operations on the frontier, from a seed.
+async fn the_counters_match_after_random_operations(t: Fixture) {
     let mut state: u64 = 0x5eed;
-    let mut roll = |bound: u64| {
+    let mut random = |bound: u64| {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -456,19 +456,19 @@ async fn the_books_balance_after_a_random_day(t: Fixture) {
     };
     for _ in 0..60 {
         let mut batch = Vec::new();
-        for _ in 0..roll(20) {
+        for _ in 0..random(20) {
             let one = urgent(
-                &format!("https://h{}.example/{}", roll(9), roll(60)),
-                roll(10) as u8 + 1,
+                &format!("https://h{}.example/{}", random(9), random(60)),
+                random(10) as u8 + 1,
             );
             batch.push(Submission {
-                source_id: roll(3) as i64,
+                source_id: random(3) as i64,
                 ..one
             });
         }
         t.store.submit(&batch).await.unwrap();
         for claim in t.claim(4).await {
-            let outcome = match roll(7) {
+            let outcome = match random(7) {
                 0 => failed(SECOND * 5),
                 1 => Outcome::Dead {
                     reason: "gone".to_owned(),
@@ -482,33 +482,33 @@ async fn the_books_balance_after_a_random_day(t: Fixture) {
                 4 => Outcome::Redirected {
                     to: Box::new(submission(&format!(
                         "https://h{}.example/{}",
-                        roll(9),
-                        roll(60)
+                        random(9),
+                        random(60)
                     ))),
                     etag: None,
                     last_modified: None,
                     content_hash: None,
                     document: None,
                 },
-                5 => continue, // the worker dies
+                5 => continue, // the worker crashes
                 _ => fetched(),
             };
             t.complete(&claim, outcome).await;
         }
-        let some = id(&format!("https://h{}.example/{}", roll(9), roll(60)));
-        match roll(6) {
+        let some = id(&format!("https://h{}.example/{}", random(9), random(60)));
+        match random(6) {
             0 => drop(t.store.remove(&[some]).await.unwrap()),
             1 => drop(t.store.requeue(&[some]).await.unwrap()),
             2 => t.store.maintain(MINUTE * 1000).await.unwrap(),
             _ => {}
         }
-        t.pass(SECOND * roll(40) as u32);
-        t.assert_books_balance().await;
+        t.advance(SECOND * random(40) as u32);
+        t.assert_counters_match().await;
     }
-    // Whatever waits can still be fetched: no head was lost.
+    // Every pending URL can still be fetched: no queue head was lost.
     let mut rounds = 0;
     loop {
-        t.pass(MINUTE * 2);
+        t.advance(MINUTE * 2);
         let claims = t.claim(50).await;
         for claim in &claims {
             t.complete(claim, fetched()).await;
@@ -523,7 +523,7 @@ async fn the_books_balance_after_a_random_day(t: Fixture) {
     }
 }
 
-async fn everything_moves_to_another_store(t: Fixture) {
+async fn all_data_is_copied_to_another_store(t: Fixture) {
     let urls: Vec<_> = (0..1200)
         .map(|n| submission(&format!("https://h{}.example/{n}", n % 30)))
         .collect();
@@ -551,20 +551,20 @@ async fn everything_moves_to_another_store(t: Fixture) {
             tables.contains("urls") && tables.contains("seeds"),
             "{tables:?}"
         );
-        // Doing it again changes nothing, so a copy that was cut off can go on.
+        // Copying again changes nothing, so an interrupted copy can resume.
         copy_store(&t.store, &other.store, |_| {}).await.unwrap();
         let (ours, theirs) = (
             t.store.stats().await.unwrap(),
             other.store.stats().await.unwrap(),
         );
         assert_eq!(ours.by_status, theirs.by_status);
-        other.assert_books_balance().await;
+        other.assert_counters_match().await;
         assert_eq!(
             other.submit(&["https://h1.example/1"]).await,
             [tidings_store::Verdict::Known]
         );
         assert!(!other.claim(10).await.is_empty());
-        // A store that holds something else is not overwritten in silence.
+        // A store with other data is not overwritten silently.
         other.submit(&["https://extra.example/"]).await;
         let error = copy_store(&t.store, &other.store, |_| {})
             .await

@@ -1,4 +1,4 @@
-//! What is handed out, to whom, when, and what becomes of a lost lease.
+//! Claims: order, politeness limits, leases, crashes and quarantine.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,22 +13,22 @@ on_both_engines!(
     a_host_that_was_never_fetched_is_claimable,
     a_host_has_one_request_at_a_time,
     the_delay_lies_between_starts,
-    a_host_may_allow_several_at_once,
+    a_host_may_allow_concurrent_requests,
     several_of_one_host_only_without_a_delay,
     urgent_first_and_then_the_longest_waiting,
     a_huge_host_does_not_starve_others,
-    low_priority_is_not_starved_for_ever,
-    a_lost_lease_comes_back_and_the_old_worker_is_refused,
-    a_heartbeat_keeps_the_lease,
-    a_late_end_does_not_free_the_host_of_another,
-    a_released_url_comes_back_at_once_and_unharmed,
+    low_priority_is_not_starved,
+    an_expired_lease_is_claimed_again_and_the_old_worker_is_refused,
+    an_extended_lease_is_not_lost,
+    a_late_completion_does_not_release_the_host_of_another,
+    a_released_url_is_claimable_again_without_a_retry,
     three_crashes_mean_quarantine,
-    what_is_accused_is_put_aside_sooner_than_what_was_near,
-    a_blocked_host_hands_out_nothing,
+    a_url_blamed_for_crashes_is_quarantined_sooner,
+    no_url_of_a_blocked_host_is_claimed,
     retry_after_blocks_the_host,
-    an_idle_claim_says_when_to_come_again,
+    an_idle_claim_reports_when_the_next_host_is_ready,
     a_future_retry_does_not_hide_what_is_due,
-    slow_hosts_rest_longer,
+    slow_hosts_have_a_longer_cooldown,
 );
 
 async fn a_host_that_was_never_fetched_is_claimable(t: Fixture) {
@@ -38,7 +38,7 @@ async fn a_host_that_was_never_fetched_is_claimable(t: Fixture) {
     assert_eq!((claim.ticket.attempt, claim.retry_count), (1, 0));
     assert_eq!(claim.host_delay, SECOND);
     assert_eq!(t.status("https://a.example/x").await, Status::Fetching);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn a_host_has_one_request_at_a_time(t: Fixture) {
@@ -51,7 +51,7 @@ async fn a_host_has_one_request_at_a_time(t: Fixture) {
     let claims = t.claim(10).await;
     let hosts: HashSet<_> = claims.iter().map(|claim| claim.ticket.id.host).collect();
     assert_eq!((claims.len(), hosts.len()), (2, 2));
-    t.pass(SECOND * 50);
+    t.advance(SECOND * 50);
     assert_eq!(t.claim(10).await, [], "both hosts are leased");
 }
 
@@ -59,15 +59,15 @@ async fn the_delay_lies_between_starts(t: Fixture) {
     t.submit(&["https://a.example/1", "https://a.example/2"])
         .await;
     let claim = t.claim_one().await;
-    t.pass(Duration::from_millis(300));
+    t.advance(Duration::from_millis(300));
     t.complete(&claim, fetched()).await;
-    t.pass(Duration::from_millis(699));
+    t.advance(Duration::from_millis(699));
     assert_eq!(t.claim(1).await, [], "999 ms after the start");
-    t.pass(Duration::from_millis(1));
+    t.advance(Duration::from_millis(1));
     t.claim_one().await;
 }
 
-async fn a_host_may_allow_several_at_once(t: Fixture) {
+async fn a_host_may_allow_concurrent_requests(t: Fixture) {
     t.submit(&[
         "https://a.example/1",
         "https://a.example/2",
@@ -82,10 +82,10 @@ async fn a_host_may_allow_several_at_once(t: Fixture) {
         [],
         "the delay holds between starts all the same"
     );
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.claim_one().await;
-    t.pass(SECOND);
-    assert_eq!(t.claim(1).await, [], "two are under way");
+    t.advance(SECOND);
+    assert_eq!(t.claim(1).await, [], "two are in flight");
     t.complete(&first, fetched()).await;
     t.claim_one().await;
 }
@@ -124,7 +124,7 @@ async fn urgent_first_and_then_the_longest_waiting(t: Fixture) {
         .submit(&[urgent("https://a.example/5", 5)])
         .await
         .unwrap();
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.store
         .submit(&[
             urgent("https://b.example/5", 5),
@@ -132,7 +132,7 @@ async fn urgent_first_and_then_the_longest_waiting(t: Fixture) {
         ])
         .await
         .unwrap();
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.store
         .submit(&[urgent("https://c.example/7", 7)])
         .await
@@ -171,7 +171,7 @@ async fn a_huge_host_does_not_starve_others(t: Fixture) {
     );
 }
 
-async fn low_priority_is_not_starved_for_ever(t: Fixture) {
+async fn low_priority_is_not_starved(t: Fixture) {
     t.store
         .submit(&[
             urgent("https://low.example/", 1),
@@ -195,7 +195,7 @@ async fn low_priority_is_not_starved_for_ever(t: Fixture) {
             waiting.remove(claim.url.as_str());
             t.complete(&claim, fetched()).await;
         }
-        t.pass(SECOND);
+        t.advance(SECOND);
         rounds += 1;
         assert!(
             rounds < 40,
@@ -204,12 +204,12 @@ async fn low_priority_is_not_starved_for_ever(t: Fixture) {
     }
 }
 
-async fn a_lost_lease_comes_back_and_the_old_worker_is_refused(t: Fixture) {
+async fn an_expired_lease_is_claimed_again_and_the_old_worker_is_refused(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let lost = t.claim_one().await;
-    t.pass(SECOND * 59);
+    t.advance(SECOND * 59);
     assert_eq!(t.claim(1).await, []);
-    t.pass(SECOND);
+    t.advance(SECOND);
     let found = t.claim_one().await;
     assert_eq!(found.ticket.attempt, 2);
     assert!(
@@ -223,13 +223,13 @@ async fn a_lost_lease_comes_back_and_the_old_worker_is_refused(t: Fixture) {
         t.events("https://a.example/x").await,
         ["discovered", "lease_expired", "fetched"]
     );
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn a_heartbeat_keeps_the_lease(t: Fixture) {
+async fn an_extended_lease_is_not_lost(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
-    t.pass(SECOND * 50);
+    t.advance(SECOND * 50);
     assert_eq!(
         t.store
             .extend_leases(&[claim.ticket], MINUTE)
@@ -237,7 +237,7 @@ async fn a_heartbeat_keeps_the_lease(t: Fixture) {
             .unwrap(),
         [true]
     );
-    t.pass(SECOND * 50);
+    t.advance(SECOND * 50);
     assert_eq!(t.claim(1).await, []);
     assert!(t.complete(&claim, fetched()).await);
     assert_eq!(
@@ -249,10 +249,9 @@ async fn a_heartbeat_keeps_the_lease(t: Fixture) {
     );
 }
 
-/// A lease ended, another URL of the host was handed out, and only then the first
-/// worker says what became of its page. Its word counts; the host is not its own
-/// any more.
-async fn a_late_end_does_not_free_the_host_of_another(t: Fixture) {
+/// A lease expired, another URL of the host was claimed, and only then the first
+/// worker completes. Its outcome counts, but it does not hold the host any more.
+async fn a_late_completion_does_not_release_the_host_of_another(t: Fixture) {
     let ends = [
         fetched(),
         Outcome::Released,
@@ -265,7 +264,7 @@ async fn a_late_end_does_not_free_the_host_of_another(t: Fixture) {
         let host = format!("https://h{n}.example");
         t.submit(&[&format!("{host}/first")]).await;
         let late = t.claim_one().await;
-        t.pass(MINUTE * 2);
+        t.advance(MINUTE * 2);
         assert_eq!(
             t.store.extend_leases(&[late.ticket], MINUTE).await.unwrap(),
             [false],
@@ -277,22 +276,22 @@ async fn a_late_end_does_not_free_the_host_of_another(t: Fixture) {
         assert!(held.url.as_str().ends_with("/second"), "{}", held.url);
         assert!(t.complete(&late, end).await, "nobody else has it");
         t.submit(&[&format!("{host}/third")]).await;
-        t.pass(SECOND * 5);
-        assert_eq!(t.claim(5).await, [], "the second is still under way");
+        t.advance(SECOND * 5);
+        assert_eq!(t.claim(5).await, [], "the second is still in flight");
         assert!(t.complete(&held, fetched()).await);
-        t.pass(SECOND * 5);
+        t.advance(SECOND * 5);
         for claim in t.claim(5).await {
             t.complete(&claim, fetched()).await;
-            t.pass(SECOND * 5);
+            t.advance(SECOND * 5);
         }
         for claim in t.claim(5).await {
             t.complete(&claim, fetched()).await;
         }
     }
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn a_released_url_comes_back_at_once_and_unharmed(t: Fixture) {
+async fn a_released_url_is_claimable_again_without_a_retry(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
     assert!(t.complete(&claim, Outcome::Released).await);
@@ -306,12 +305,12 @@ async fn a_released_url_comes_back_at_once_and_unharmed(t: Fixture) {
         (row.status, row.retry_count, row.fetch_count),
         (Status::Pending, 0, 0)
     );
-    t.pass(SECOND);
+    t.advance(SECOND);
     assert_eq!(t.claim_one().await.ticket.attempt, 2);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn what_is_accused_is_put_aside_sooner_than_what_was_near(t: Fixture) {
+async fn a_url_blamed_for_crashes_is_quarantined_sooner(t: Fixture) {
     t.submit(&["https://a.example/poison", "https://b.example/near"])
         .await;
     let mut request = ClaimRequest::new(WORKER, 2);
@@ -322,19 +321,19 @@ async fn what_is_accused_is_put_aside_sooner_than_what_was_near(t: Fixture) {
         let is_poison = |claim: &&Claim| claim.url.as_str().ends_with("poison");
         let poison = claimed.claims.iter().find(is_poison).unwrap();
         t.store.blame_for_crash(&[poison.ticket], 9).await.unwrap();
-        t.pass(MINUTE);
+        t.advance(MINUTE);
     }
     let claimed = t.store.claim(&request).await.unwrap();
     assert_eq!((claimed.claims.len(), claimed.quarantined), (1, 1));
-    // An accusation that comes too late is nobody's.
+    // Blame for a lost lease has no effect.
     let late = LeaseToken {
         attempt: 1,
         ..claimed.claims[0].ticket
     };
     t.store.blame_for_crash(&[late], 100).await.unwrap();
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert_eq!(t.store.claim(&request).await.unwrap().claims.len(), 1);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn three_crashes_mean_quarantine(t: Fixture) {
@@ -344,12 +343,12 @@ async fn three_crashes_mean_quarantine(t: Fixture) {
     let mut poisoned = 0;
     let mut quarantined = 0;
     for _ in 0..12 {
-        t.pass(MINUTE);
+        t.advance(MINUTE);
         let claimed = t.store.claim(&request).await.unwrap();
         quarantined += claimed.quarantined;
         for claim in claimed.claims {
             if claim.url.as_str().ends_with("poison") {
-                poisoned += 1; // the process dies here
+                poisoned += 1; // the process crashes here
             } else {
                 t.complete(&claim, fetched()).await;
             }
@@ -367,20 +366,23 @@ async fn three_crashes_mean_quarantine(t: Fixture) {
         (Status::Dead, Some("quarantined"))
     );
     assert_eq!(t.status("https://a.example/good").await, Status::Fetched);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn a_blocked_host_hands_out_nothing(t: Fixture) {
+async fn no_url_of_a_blocked_host_is_claimed(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let host = id("https://a.example/x").host;
     t.store
-        .block_host(host, Moment::NEVER, "asked by the operator")
+        .block_host(host, Moment::NEVER, "blocked by the operator")
         .await
         .unwrap();
-    t.pass(MINUTE * 1000);
+    t.advance(MINUTE * 1000);
     assert_eq!(t.claim(1).await, []);
     let state = t.store.host(host).await.unwrap().unwrap();
-    assert_eq!(state.block_reason.as_deref(), Some("asked by the operator"));
+    assert_eq!(
+        state.block_reason.as_deref(),
+        Some("blocked by the operator")
+    );
     t.store.unblock_host(host).await.unwrap();
     t.claim_one().await;
 }
@@ -406,20 +408,20 @@ async fn retry_after_blocks_the_host(t: Fixture) {
         }])
         .await
         .unwrap();
-    t.pass(SECOND * 59);
+    t.advance(SECOND * 59);
     assert_eq!(
         t.claim(1).await,
         [],
         "the other URL of the host must wait too"
     );
-    t.pass(SECOND);
+    t.advance(SECOND);
     let other = t.claim_one().await;
     assert_eq!(other.host_delay, SECOND * 2);
     let state = t.store.host(claim.ticket.id.host).await.unwrap().unwrap();
     assert_eq!((state.errors, state.delay_ms), (1, 2000));
 }
 
-async fn an_idle_claim_says_when_to_come_again(t: Fixture) {
+async fn an_idle_claim_reports_when_the_next_host_is_ready(t: Fixture) {
     let request = ClaimRequest::new(WORKER, 10);
     assert_eq!(t.store.claim(&request).await.unwrap().next_ready, None);
     t.submit(&["https://a.example/1", "https://a.example/2"])
@@ -440,17 +442,17 @@ async fn a_future_retry_does_not_hide_what_is_due(t: Fixture) {
         .unwrap();
     let claim = t.claim_one().await;
     t.complete(&claim, crate::fixture::failed(MINUTE)).await;
-    t.pass(SECOND);
+    t.advance(SECOND);
     assert_eq!(t.claim_one().await.url.as_str(), "https://a.example/plain");
 }
 
-async fn slow_hosts_rest_longer(t: Fixture) {
+async fn slow_hosts_have_a_longer_cooldown(t: Fixture) {
     t.submit(&["https://a.example/1", "https://a.example/2"])
         .await;
     let claim = t.claim_one().await;
-    t.pass(SECOND * 5);
+    t.advance(SECOND * 5);
     let host = HostChange {
-        rest: SECOND * 10,
+        cooldown: SECOND * 10,
         ..HostChange::default()
     };
     t.store
@@ -460,8 +462,8 @@ async fn slow_hosts_rest_longer(t: Fixture) {
         }])
         .await
         .unwrap();
-    t.pass(SECOND * 9);
+    t.advance(SECOND * 9);
     assert_eq!(t.claim(1).await, []);
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.claim_one().await;
 }

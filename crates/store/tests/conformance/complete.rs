@@ -1,4 +1,4 @@
-//! What the end of a claim leaves behind: rows, documents, orders, events.
+//! What a completed claim writes: rows, documents, deliveries, events.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use tidings_store::{DeliveryVerdict, NewDocument, Outcome, Status, Verdict};
 use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, target, urgent};
 
 on_both_engines!(
-    a_fetch_remembers_validators_and_a_304_keeps_them,
-    failures_count_and_a_success_forgets_them,
+    a_fetch_stores_validators_and_a_304_keeps_them,
+    failures_are_counted_and_a_success_resets_them,
     a_deferred_url_loses_no_retry,
-    the_dead_stay_dead_and_say_why,
-    a_recrawl_comes_back_when_it_is_time,
-    a_redirect_is_remembered_under_both_names,
+    dead_urls_stay_dead_with_a_reason,
+    a_recrawl_is_claimable_when_it_is_due,
+    a_redirect_is_recorded_under_both_urls,
     a_redirect_to_a_waiting_url_finishes_both,
     a_document_grows_revisions_only_when_its_text_changes,
     the_same_text_elsewhere_is_a_duplicate,
-    of_two_copies_in_one_batch_the_second_is_one,
-    every_sink_gets_one_order_and_every_order_a_verdict,
+    of_two_equal_texts_in_one_batch_the_second_is_a_duplicate,
+    every_sink_gets_one_delivery_and_every_delivery_a_verdict,
     a_lost_lease_writes_no_document,
-    the_whole_story_is_told,
+    the_whole_history_is_recorded,
     every_change_of_state_is_explained_by_an_event,
 );
 
@@ -44,12 +44,12 @@ fn with_document(url: &str, text: &str) -> Outcome {
     }
 }
 
-async fn a_fetch_remembers_validators_and_a_304_keeps_them(t: Fixture) {
+async fn a_fetch_stores_validators_and_a_304_keeps_them(t: Fixture) {
     let url = "https://a.example/x";
     t.submit(&[url]).await;
     let claim = t.claim_one().await;
     t.complete(&claim, with_document(url, "one")).await;
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     let claim = t.claim_one().await;
     assert_eq!(
         (claim.etag.as_deref(), claim.content_hash.as_deref()),
@@ -73,7 +73,7 @@ async fn a_fetch_remembers_validators_and_a_304_keeps_them(t: Fixture) {
     );
 }
 
-async fn failures_count_and_a_success_forgets_them(t: Fixture) {
+async fn failures_are_counted_and_a_success_resets_them(t: Fixture) {
     let url = "https://a.example/x";
     t.submit(&[url]).await;
     for count in 1..=2 {
@@ -82,7 +82,7 @@ async fn failures_count_and_a_success_forgets_them(t: Fixture) {
         let row = t.store.url(id(url)).await.unwrap().unwrap();
         assert_eq!((row.status, row.retry_count), (Status::Failed, count));
         assert_eq!(row.last_error.as_deref(), Some("connection reset"));
-        t.pass(MINUTE);
+        t.advance(MINUTE);
     }
     let claim = t.claim_one().await;
     t.complete(&claim, fetched()).await;
@@ -91,7 +91,7 @@ async fn failures_count_and_a_success_forgets_them(t: Fixture) {
         (row.status, row.retry_count, row.attempts),
         (Status::Fetched, 0, 3)
     );
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn a_deferred_url_loses_no_retry(t: Fixture) {
@@ -114,13 +114,13 @@ async fn a_deferred_url_loses_no_retry(t: Fixture) {
     assert_eq!(
         t.submit(&[url]).await,
         [Verdict::Known],
-        "it waits on purpose"
+        "it is deferred on purpose"
     );
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     t.claim_one().await;
 }
 
-async fn the_dead_stay_dead_and_say_why(t: Fixture) {
+async fn dead_urls_stay_dead_with_a_reason(t: Fixture) {
     let url = "https://a.example/x";
     t.submit(&[url]).await;
     let claim = t.claim_one().await;
@@ -132,17 +132,17 @@ async fn the_dead_stay_dead_and_say_why(t: Fixture) {
         },
     )
     .await;
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert_eq!(t.claim(1).await, []);
     let row = t.store.url(id(url)).await.unwrap().unwrap();
     assert_eq!(
         (row.status, row.reason.as_deref(), row.last_error.as_deref()),
         (Status::Dead, Some("not_found"), Some("404"))
     );
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn a_recrawl_comes_back_when_it_is_time(t: Fixture) {
+async fn a_recrawl_is_claimable_when_it_is_due(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
     let again = Outcome::Fetched {
@@ -154,14 +154,14 @@ async fn a_recrawl_comes_back_when_it_is_time(t: Fixture) {
     };
     t.complete(&claim, again).await;
     assert_eq!(t.status("https://a.example/x").await, Status::Fetched);
-    t.pass(SECOND * 59);
+    t.advance(SECOND * 59);
     assert_eq!(t.claim(1).await, []);
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.claim_one().await;
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
-async fn a_redirect_is_remembered_under_both_names(t: Fixture) {
+async fn a_redirect_is_recorded_under_both_urls(t: Fixture) {
     let (short, long) = ("https://a.example/go/1", "https://b.example/story");
     t.submit(&[short]).await;
     let claim = t.claim_one().await;
@@ -196,7 +196,7 @@ async fn a_redirect_is_remembered_under_both_names(t: Fixture) {
         "On story"
     );
     assert!(t.store.document(id(short)).await.unwrap().is_none());
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn a_redirect_to_a_waiting_url_finishes_both(t: Fixture) {
@@ -212,10 +212,10 @@ async fn a_redirect_to_a_waiting_url_finishes_both(t: Fixture) {
         document: None,
     };
     t.complete(&claim, outcome).await;
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert_eq!(t.claim(5).await, [], "neither is fetched again for nothing");
     assert_eq!(t.status(long).await, Status::Fetched);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn a_document_grows_revisions_only_when_its_text_changes(t: Fixture) {
@@ -231,7 +231,7 @@ async fn a_document_grows_revisions_only_when_its_text_changes(t: Fixture) {
             "{text}"
         );
         assert!(found.body.contains(text));
-        t.pass(MINUTE);
+        t.advance(MINUTE);
     }
     assert_eq!(t.store.documents_after(None, 10).await.unwrap().len(), 1);
 }
@@ -243,7 +243,7 @@ async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
         t.submit(&[url]).await;
         let claim = t.claim_one().await;
         t.complete(&claim, with_document(url, "wire")).await;
-        t.pass(SECOND);
+        t.advance(SECOND);
     }
     let copy = t
         .store
@@ -266,7 +266,7 @@ async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
     );
 }
 
-async fn of_two_copies_in_one_batch_the_second_is_one(t: Fixture) {
+async fn of_two_equal_texts_in_one_batch_the_second_is_a_duplicate(t: Fixture) {
     t.store.put_sink("search", true, false).await.unwrap();
     let urls = ["https://b.example/1", "https://a.example/2"];
     t.submit(&urls).await;
@@ -284,7 +284,7 @@ async fn of_two_copies_in_one_batch_the_second_is_one(t: Fixture) {
     assert_eq!(t.store.outbox().await.unwrap()[0].waiting, 1);
 }
 
-async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
+async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
     t.store.put_sink("search", true, false).await.unwrap();
     t.store.put_sink("off", false, false).await.unwrap();
     let urls = [
@@ -297,12 +297,12 @@ async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
         let url = claim.url.as_str().to_owned();
         t.complete(&claim, with_document(&url, &url)).await;
     }
-    let orders = t
+    let deliveries = t
         .store
         .claim_deliveries("search", 10, MINUTE)
         .await
         .unwrap();
-    assert_eq!(orders.len(), 3);
+    assert_eq!(deliveries.len(), 3);
     assert_eq!(
         t.store
             .claim_deliveries("search", 10, MINUTE)
@@ -312,9 +312,9 @@ async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
         "they are leased"
     );
     let find = |url: &str| {
-        orders
+        deliveries
             .iter()
-            .find(|order| order.id == id(url))
+            .find(|delivery| delivery.id == id(url))
             .unwrap()
             .clone()
     };
@@ -349,15 +349,15 @@ async fn every_sink_gets_one_order_and_every_order_a_verdict(t: Fixture) {
     assert_eq!(dead[0].reason, "mapping");
     let rest = t.store.dead_letters("search", Some(dead[0].cursor()), 10);
     assert!(rest.await.unwrap().is_empty());
-    t.pass(SECOND);
+    t.advance(SECOND);
     let again = t
         .store
         .claim_deliveries("search", 10, MINUTE)
         .await
         .unwrap();
     assert_eq!((again.len(), again[0].attempt), (1, 2));
-    // The verdict of a lost lease must not take the order away.
-    t.pass(MINUTE);
+    // The verdict of a lost lease must not remove the delivery.
+    t.advance(MINUTE);
     let newer = t
         .store
         .claim_deliveries("search", 10, MINUTE)
@@ -380,31 +380,31 @@ async fn a_lost_lease_writes_no_document(t: Fixture) {
     t.store.put_sink("search", true, false).await.unwrap();
     t.submit(&[url]).await;
     let lost = t.claim_one().await;
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     t.claim_one().await;
     assert!(!t.complete(&lost, with_document(url, "stale")).await);
     assert!(t.store.document(id(url)).await.unwrap().is_none());
     assert_eq!(t.store.outbox().await.unwrap()[0].waiting, 0);
 }
 
-async fn the_whole_story_is_told(t: Fixture) {
+async fn the_whole_history_is_recorded(t: Fixture) {
     let url = "https://a.example/x";
     t.submit(&[url]).await;
     let claim = t.claim_one().await;
     t.complete(&claim, failed(SECOND)).await;
-    t.pass(SECOND);
+    t.advance(SECOND);
     let claim = t.claim_one().await;
     t.complete(&claim, Outcome::Released).await;
-    t.pass(SECOND);
+    t.advance(SECOND);
     let claim = t.claim_one().await;
     t.complete(&claim, with_document(url, "text")).await;
     assert_eq!(
         t.events(url).await,
         ["discovered", "failed", "released", "fetched"]
     );
-    let story = t.store.explain(id(url)).await.unwrap();
-    assert_eq!(story.events[1].detail["error"], "connection reset");
-    assert_eq!(story.events[3].detail["attempt"], 3);
+    let history = t.store.explain(id(url)).await.unwrap();
+    assert_eq!(history.events[1].detail["error"], "connection reset");
+    assert_eq!(history.events[3].detail["attempt"], 3);
     let all = t.store.events_after(0, 100).await.unwrap();
     assert_eq!(
         all.iter()
@@ -413,19 +413,19 @@ async fn the_whole_story_is_told(t: Fixture) {
         ["failed", "released", "fetched"]
     );
     t.store.maintain(Duration::ZERO).await.unwrap();
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.store.maintain(Duration::from_millis(1)).await.unwrap();
     assert_eq!(t.store.events_after(0, 100).await.unwrap().len(), 0);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn every_change_of_state_is_explained_by_an_event(t: Fixture) {
     let (url, elsewhere) = ("https://a.example/x", "https://b.example/y");
-    let mut told = vec!["discovered".to_owned()];
+    let mut expected = vec!["discovered".to_owned()];
     t.submit(&[url]).await;
     t.store.submit(&[urgent(url, 9)]).await.unwrap();
-    told.push("raised".to_owned());
-    assert_eq!(t.events(url).await, told, "submitted");
+    expected.push("raised".to_owned());
+    assert_eq!(t.events(url).await, expected, "submitted");
     let dead = || Outcome::Dead {
         reason: "gone".to_owned(),
         error: None,
@@ -441,7 +441,7 @@ async fn every_change_of_state_is_explained_by_an_event(t: Fixture) {
         reason: "429".to_owned(),
         retry_in: SECOND,
     };
-    // How the claim ends, if it ends at all; what is told of it, and what is then.
+    // How the claim ends, if it does; the event and the status after it.
     let ends: [(Option<Outcome>, &str, Status); 8] = [
         (Some(Outcome::Released), "released", Status::Pending),
         (Some(deferred()), "deferred", Status::Pending),
@@ -457,25 +457,25 @@ async fn every_change_of_state_is_explained_by_an_event(t: Fixture) {
         (Some(moved()), "redirected", Status::Dead),
     ];
     for (outcome, kind, status) in ends {
-        t.pass(MINUTE * 5);
+        t.advance(MINUTE * 5);
         if matches!(t.status(url).await, Status::Fetched | Status::Dead) {
             t.store.requeue(&[id(url)]).await.unwrap();
-            told.push("retried".to_owned());
+            expected.push("retried".to_owned());
         }
         let claim = t.claim_one().await;
         match outcome {
             Some(outcome) => assert!(t.complete(&claim, outcome).await, "{kind}"),
             None => {
-                t.pass(MINUTE * 5);
+                t.advance(MINUTE * 5);
                 let again = t.claim_one().await;
                 assert_eq!(t.status(url).await, status);
                 assert!(t.complete(&again, Outcome::Released).await);
-                told.extend(["lease_expired".to_owned(), "released".to_owned()]);
+                expected.extend(["lease_expired".to_owned(), "released".to_owned()]);
                 continue;
             }
         }
-        told.push(kind.to_owned());
-        assert_eq!(t.events(url).await, told);
+        expected.push(kind.to_owned());
+        assert_eq!(t.events(url).await, expected);
         assert_eq!(t.status(url).await, status, "{kind}");
     }
     t.store.remove(&[id(url)]).await.unwrap();

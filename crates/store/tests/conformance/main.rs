@@ -1,12 +1,12 @@
 //! The contract of the store, behaviour by behaviour. Every test here runs on
-//! SQLite and on a real PostgreSQL; time stands still unless a test moves it.
+//! SQLite and on a real PostgreSQL; time stands still unless a test advances it.
 
 #![allow(clippy::unwrap_used)]
 
 #[path = "../fixture/mod.rs"]
 mod fixture;
 
-/// Makes two tests of each behaviour, one for each engine.
+/// Generates two tests of each behaviour, one for each engine.
 macro_rules! on_both_engines {
     ($($behaviour:ident),+ $(,)?) => {
         mod sqlite {
@@ -25,12 +25,12 @@ macro_rules! on_both_engines {
 }
 
 mod bulk;
-mod checkup;
 mod claim;
 mod complete;
-mod near;
+mod diagnostics;
+mod host_permits;
+mod near_duplicates;
 mod outbox;
 mod registry;
 mod schema;
-mod slots;
 mod submit;

@@ -1,17 +1,17 @@
-//! The outbox beyond the first try: replays, second chances, bounds, and the
-//! cursor of those who pull.
+//! The outbox beyond the first attempt: replays, retries of dead letters, limits,
+//! and the cursor of document changes.
 
 use tidings_store::{ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id, target};
 
 on_both_engines!(
-    what_was_delivered_is_counted_once,
-    a_replay_orders_what_a_sink_had_before,
-    dead_letters_get_another_try_and_a_newer_revision_buries_them,
-    the_outbox_has_a_bound,
-    changes_come_in_order_and_a_changed_document_comes_again,
-    many_documents_are_had_at_once,
+    an_accepted_delivery_is_counted_once,
+    a_replay_delivers_earlier_documents_again,
+    dead_letters_are_retried_and_a_newer_revision_supersedes_them,
+    the_outbox_has_a_limit,
+    changes_are_in_order_and_a_changed_document_is_listed_again,
+    many_documents_are_read_in_one_call,
 );
 
 fn with_document(url: &str, text: &str) -> Outcome {
@@ -34,7 +34,7 @@ fn with_document(url: &str, text: &str) -> Outcome {
 
 async fn fetch(t: &Fixture, url: &str, text: &str) {
     t.submit(&[url]).await;
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     // One that was fetched before is fetched again.
     t.store.requeue(&[id(url)]).await.unwrap();
     let claim = t.claim_one().await;
@@ -45,10 +45,10 @@ async fn claim(t: &Fixture) -> Vec<Delivery> {
     t.store.claim_deliveries("s", 100, MINUTE).await.unwrap()
 }
 
-async fn settle(t: &Fixture, orders: &[Delivery], verdict: &DeliveryVerdict) {
-    let verdicts: Vec<_> = orders
+async fn complete(t: &Fixture, deliveries: &[Delivery], verdict: &DeliveryVerdict) {
+    let verdicts: Vec<_> = deliveries
         .iter()
-        .map(|order| (order.clone(), verdict.clone()))
+        .map(|delivery| (delivery.clone(), verdict.clone()))
         .collect();
     t.store.complete_deliveries("s", &verdicts).await.unwrap();
 }
@@ -64,66 +64,67 @@ fn refused() -> DeliveryVerdict {
     }
 }
 
-async fn what_was_delivered_is_counted_once(t: Fixture) {
+async fn an_accepted_delivery_is_counted_once(t: Fixture) {
     t.store.put_sink("s", true, false).await.unwrap();
     fetch(&t, "https://a.example/1", "one").await;
     fetch(&t, "https://a.example/2", "twice").await;
     assert!(t.store.next_delivery_due("s").await.unwrap().is_some());
-    let orders = claim(&t).await;
-    settle(&t, &orders, &DeliveryVerdict::Accepted).await;
-    settle(&t, &orders, &DeliveryVerdict::Accepted).await;
+    let deliveries = claim(&t).await;
+    complete(&t, &deliveries, &DeliveryVerdict::Accepted).await;
+    complete(&t, &deliveries, &DeliveryVerdict::Accepted).await;
     assert_eq!(state(&t).await, (2, 0, 0));
     assert_eq!(t.store.next_delivery_due("s").await.unwrap(), None);
 }
 
-async fn a_replay_orders_what_a_sink_had_before(t: Fixture) {
+async fn a_replay_delivers_earlier_documents_again(t: Fixture) {
     fetch(&t, "https://a.example/1", "one").await;
     t.store.put_sink("s", true, false).await.unwrap();
-    t.pass(SECOND);
+    t.advance(SECOND);
     let since = t.store.now().await.unwrap();
     fetch(&t, "https://a.example/2", "twice").await;
     assert_eq!(state(&t).await, (0, 1, 0));
-    // A sink that came late gets what it missed.
+    // A sink that was added late gets earlier documents.
     assert_eq!(t.store.replay("s", None).await.unwrap(), 1);
     assert_eq!(state(&t).await, (0, 2, 0));
-    settle(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    complete(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
     assert_eq!(t.store.replay("s", Some(since)).await.unwrap(), 1);
     assert_eq!(t.store.replay("nobody", None).await.unwrap(), 0);
     assert_eq!(state(&t).await, (2, 1, 0));
 }
 
-async fn dead_letters_get_another_try_and_a_newer_revision_buries_them(t: Fixture) {
+async fn dead_letters_are_retried_and_a_newer_revision_supersedes_them(t: Fixture) {
     t.store.put_sink("s", true, false).await.unwrap();
     fetch(&t, "https://a.example/1", "one").await;
-    settle(&t, &claim(&t).await, &refused()).await;
+    complete(&t, &claim(&t).await, &refused()).await;
     assert_eq!(state(&t).await, (0, 0, 1));
     assert_eq!(t.store.retry_dead_letters("s").await.unwrap(), 1);
     assert_eq!(state(&t).await, (0, 1, 0));
-    settle(&t, &claim(&t).await, &refused()).await;
+    complete(&t, &claim(&t).await, &refused()).await;
     fetch(&t, "https://a.example/1", "other").await;
-    settle(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    complete(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
     assert_eq!(state(&t).await, (1, 0, 0));
 }
 
-async fn the_outbox_has_a_bound(t: Fixture) {
+async fn the_outbox_has_a_limit(t: Fixture) {
     t.store.put_sink("s", true, false).await.unwrap();
     for n in 1..4 {
         fetch(&t, &format!("https://a.example/{n}"), &"x".repeat(n)).await;
     }
     assert!(t.store.outbox_exceeds(2).await.unwrap());
     assert!(!t.store.outbox_exceeds(3).await.unwrap());
-    // What nobody delivers holds nobody up.
+    // A disabled sink does not fill the outbox.
     t.store.put_sink("s", false, false).await.unwrap();
     assert!(!t.store.outbox_exceeds(2).await.unwrap());
 }
 
 type Change = (ChangeCursor, tidings_store::StoredDocument);
 
-/// So many changes. Transactions of other tests on the same server put them off.
+/// Waits for `count` changes. Transactions of other tests on the same server delay
+/// them.
 async fn changes(t: &Fixture, mut after: Option<ChangeCursor>, count: usize) -> Vec<Change> {
     let mut seen: Vec<Change> = Vec::new();
-    let patience = std::time::Instant::now() + MINUTE;
-    while seen.len() < count && std::time::Instant::now() < patience {
+    let deadline = std::time::Instant::now() + MINUTE;
+    while seen.len() < count && std::time::Instant::now() < deadline {
         let limit = (count - seen.len()) as u32;
         seen.extend(t.store.document_changes(after, limit).await.unwrap());
         after = seen.last().map(|(cursor, _)| *cursor).or(after);
@@ -139,7 +140,7 @@ fn titles(changes: &[Change]) -> Vec<&str> {
         .collect()
 }
 
-async fn changes_come_in_order_and_a_changed_document_comes_again(t: Fixture) {
+async fn changes_are_in_order_and_a_changed_document_is_listed_again(t: Fixture) {
     let urls = [
         "https://b.example/1",
         "https://a.example/2",
@@ -159,7 +160,7 @@ async fn changes_come_in_order_and_a_changed_document_comes_again(t: Fixture) {
     assert!("7-zz".parse::<ChangeCursor>().is_err());
 }
 
-async fn many_documents_are_had_at_once(t: Fixture) {
+async fn many_documents_are_read_in_one_call(t: Fixture) {
     let urls: Vec<String> = (0..5).map(|n| format!("https://h{n}.example/")).collect();
     for (n, url) in urls.iter().enumerate() {
         fetch(&t, url, &"x".repeat(n + 1)).await;
@@ -169,7 +170,7 @@ async fn many_documents_are_had_at_once(t: Fixture) {
         .map(|url| id(url))
         .chain([id("https://none.example/")])
         .collect();
-    // More than are asked for in one statement.
+    // More than are read in one statement.
     let ids = ids.repeat(50);
     assert!(t.store.documents(&ids).await.unwrap().len() >= 5);
     assert_eq!(t.store.documents(&ids[..6]).await.unwrap().len(), 5);

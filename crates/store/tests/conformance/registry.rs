@@ -11,23 +11,23 @@ use crate::fixture::{Fixture, MINUTE, SECOND, id};
 
 on_both_engines!(
     sources_can_be_added_changed_and_removed,
-    seeds_are_offered_once,
+    starter_sources_are_offered_once,
     a_due_feed_is_polled_by_one_poller,
     a_late_poller_is_refused,
     ten_thousand_due_feeds_are_claimed_once_each,
     a_disabled_source_is_not_polled,
-    a_feed_can_be_woken_taken_and_removed,
+    a_feed_can_be_claimed_resumed_and_removed,
     polls_of_a_source_are_counted_by_kind,
     a_title_is_new_once,
-    a_mark_is_replaced_by_whoever_saw_it_last,
-    a_feed_without_news_and_a_failed_one_are_different,
-    the_same_task_waits_its_minute,
-    runs_are_kept,
+    a_shared_value_is_replaced_by_compare_and_swap,
+    an_unchanged_feed_and_a_failed_one_are_different,
+    the_same_task_starts_once_per_interval,
+    runs_are_recorded,
     tokens_are_known_by_their_hash,
-    a_token_may_end_by_itself,
-    changes_are_noted_the_newest_first_and_for_a_year,
+    a_token_may_expire,
+    audit_entries_are_listed_newest_first_and_kept_for_a_year,
     robots_are_cached,
-    a_request_with_a_key_is_done_once,
+    a_request_with_an_idempotency_key_is_executed_once,
 );
 
 fn source(name: &str) -> NewSource {
@@ -100,7 +100,7 @@ async fn sources_can_be_added_changed_and_removed(t: Fixture) {
     assert!(t.store.remove_source(added.source_id).await.is_err());
 }
 
-async fn seeds_are_offered_once(t: Fixture) {
+async fn starter_sources_are_offered_once(t: Fixture) {
     assert!(
         t.store
             .record_starter_source("https://a.example/feed")
@@ -228,7 +228,7 @@ async fn a_disabled_source_is_not_polled(t: Fixture) {
         .await
         .unwrap();
     t.store
-        .set_source_enabled(paper.source_id, Some("asked to stop"))
+        .set_source_enabled(paper.source_id, Some("stopped by the operator"))
         .await
         .unwrap();
     assert!(t.store.claim_feeds(9, MINUTE).await.unwrap().is_empty());
@@ -241,7 +241,7 @@ async fn a_disabled_source_is_not_polled(t: Fixture) {
     assert_eq!(t.store.claim_feeds(9, MINUTE).await.unwrap().len(), 1);
 }
 
-async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
+async fn a_feed_can_be_claimed_resumed_and_removed(t: Fixture) {
     let feed = t
         .store
         .add_feed(1, "feed", "https://a.example/feed")
@@ -261,7 +261,7 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
             .is_none()
     );
     assert!(t.store.extend_feed_lease(&claim, MINUTE * 3).await.unwrap());
-    t.pass(MINUTE * 2);
+    t.advance(MINUTE * 2);
     assert!(
         t.store
             .claim_feed(feed.feed_id, MINUTE)
@@ -289,7 +289,7 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
         log,
     };
     assert!(t.store.complete_poll(&claim, &result).await.unwrap());
-    t.pass(MINUTE * 90);
+    t.advance(MINUTE * 90);
     assert!(
         t.store.claim_feeds(9, MINUTE).await.unwrap().is_empty(),
         "it is paused"
@@ -304,39 +304,39 @@ async fn a_feed_can_be_woken_taken_and_removed(t: Fixture) {
     assert!(t.store.resume_feed(feed.feed_id, now).await.is_err());
 }
 
-async fn a_mark_is_replaced_by_whoever_saw_it_last(t: Fixture) {
+async fn a_shared_value_is_replaced_by_compare_and_swap(t: Fixture) {
     let at = t.store.now().await.unwrap();
-    let mark = |n| tidings_store::SharedValue {
+    let value = |n| tidings_store::SharedValue {
         value: format!("v{n}"),
         n,
         at,
     };
-    assert_eq!(t.store.mark("price").await.unwrap(), None);
+    assert_eq!(t.store.shared_value("price").await.unwrap(), None);
     assert!(
         t.store
-            .replace_shared_value("price", None, &mark(1))
+            .replace_shared_value("price", None, &value(1))
             .await
             .unwrap()
     );
     assert!(
         !t.store
-            .replace_shared_value("price", None, &mark(2))
+            .replace_shared_value("price", None, &value(2))
             .await
             .unwrap()
     );
     assert!(
         t.store
-            .replace_shared_value("price", Some(&mark(1)), &mark(2))
+            .replace_shared_value("price", Some(&value(1)), &value(2))
             .await
             .unwrap()
     );
     assert!(
         !t.store
-            .replace_shared_value("price", Some(&mark(1)), &mark(3))
+            .replace_shared_value("price", Some(&value(1)), &value(3))
             .await
             .unwrap()
     );
-    assert_eq!(t.store.mark("price").await.unwrap(), Some(mark(2)));
+    assert_eq!(t.store.shared_value("price").await.unwrap(), Some(value(2)));
     assert_eq!(t.store.feed_demand().await.unwrap(), (0, 0.0));
     assert_eq!(t.store.polls().await.unwrap(), 0);
 }
@@ -353,7 +353,7 @@ async fn a_title_is_new_once(t: Fixture) {
         [true],
         "another source"
     );
-    t.pass(MINUTE * 60 * 24 * 31);
+    t.advance(MINUTE * 60 * 24 * 31);
     assert_eq!(
         t.store.prune_titles(MINUTE * 60 * 24 * 30).await.unwrap(),
         3
@@ -367,7 +367,7 @@ async fn a_late_poller_is_refused(t: Fixture) {
         .await
         .unwrap();
     let late = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     let now = t.store.now().await.unwrap();
     let prompt = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
     assert!(
@@ -390,13 +390,13 @@ async fn a_late_poller_is_refused(t: Fixture) {
             .len(),
         1
     );
-    t.pass(SECOND * 59);
+    t.advance(SECOND * 59);
     assert_eq!(t.store.claim_feeds(1, MINUTE).await.unwrap().len(), 0);
-    t.pass(SECOND);
+    t.advance(SECOND);
     assert_eq!(t.store.claim_feeds(1, MINUTE).await.unwrap().len(), 1);
 }
 
-async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
+async fn an_unchanged_feed_and_a_failed_one_are_different(t: Fixture) {
     t.store
         .add_feed(1, "feed", "https://a.example/feed")
         .await
@@ -426,7 +426,7 @@ async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
         (1, Some(now))
     );
 
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     let claim = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
     let mut gone = result(
         &claim.feed,
@@ -436,7 +436,7 @@ async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
     );
     gone.feed.paused_reason = Some("410 Gone".to_owned());
     t.store.complete_poll(&claim, &gone).await.unwrap();
-    t.pass(MINUTE * 60);
+    t.advance(MINUTE * 60);
     assert_eq!(
         t.store.claim_feeds(1, MINUTE).await.unwrap().len(),
         0,
@@ -453,11 +453,11 @@ async fn a_feed_without_news_and_a_failed_one_are_different(t: Fixture) {
     assert_eq!(t.store.prune_fetch_log(MINUTE * 60).await.unwrap(), 1);
 }
 
-async fn the_same_task_waits_its_minute(t: Fixture) {
+async fn the_same_task_starts_once_per_interval(t: Fixture) {
     let other = t.reopen().await;
     let (one, two) = tokio::join!(
-        t.store.start_task("fire", "source:1", MINUTE),
-        other.start_task("fire", "source:1", MINUTE)
+        t.store.start_task("poll", "source:1", MINUTE),
+        other.start_task("poll", "source:1", MINUTE)
     );
     let started = [one.unwrap(), two.unwrap()];
     let count = started
@@ -467,11 +467,11 @@ async fn the_same_task_waits_its_minute(t: Fixture) {
     assert_eq!(count, 1, "{started:?}");
     let StartedTask::Started(other) = t
         .store
-        .start_task("fire", "source:2", MINUTE)
+        .start_task("poll", "source:2", MINUTE)
         .await
         .unwrap()
     else {
-        panic!("another source may be fired");
+        panic!("another source may be polled");
     };
     t.store
         .finish_task(other.task_id, Err("no feed"))
@@ -482,10 +482,10 @@ async fn the_same_task_waits_its_minute(t: Fixture) {
         (task.status.as_str(), task.detail.as_str()),
         ("error", "no feed")
     );
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert!(matches!(
         t.store
-            .start_task("fire", "source:1", MINUTE)
+            .start_task("poll", "source:1", MINUTE)
             .await
             .unwrap(),
         StartedTask::Started(_)
@@ -493,9 +493,9 @@ async fn the_same_task_waits_its_minute(t: Fixture) {
     assert_eq!(t.store.prune_tasks(SECOND).await.unwrap(), 2);
 }
 
-async fn runs_are_kept(t: Fixture) {
+async fn runs_are_recorded(t: Fixture) {
     let run = t.store.start_run().await.unwrap();
-    t.pass(SECOND);
+    t.advance(SECOND);
     t.store.finish_run(run, "{\"new\":3}").await.unwrap();
     let runs = t.store.runs(None, 5).await.unwrap();
     assert_eq!((runs.len(), runs[0].metrics.as_str()), (1, "{\"new\":3}"));
@@ -520,26 +520,26 @@ async fn tokens_are_known_by_their_hash(t: Fixture) {
     assert_eq!(t.store.tokens().await.unwrap().len(), 1);
 }
 
-async fn a_token_may_end_by_itself(t: Fixture) {
-    let lasts = Some(10 * MINUTE);
+async fn a_token_may_expire(t: Fixture) {
+    let ttl = Some(10 * MINUTE);
     t.store
-        .add_token("ci", Role::Viewer, "s3cret", lasts)
+        .add_token("ci", Role::Viewer, "s3cret", ttl)
         .await
         .unwrap();
     let found = t.store.use_token("s3cret").await.unwrap().unwrap();
     assert_eq!(found.expires_at, Some(found.created_at.plus(10 * MINUTE)));
-    t.pass(9 * MINUTE);
+    t.advance(9 * MINUTE);
     assert!(t.store.use_token("s3cret").await.unwrap().is_some());
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert!(t.store.use_token("s3cret").await.unwrap().is_none());
     let listed = t.store.tokens().await.unwrap().remove(0);
     assert!(!listed.is_valid(t.store.now().await.unwrap()));
     assert!(listed.last_used_at.unwrap() < listed.expires_at.unwrap());
 }
 
-async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
+async fn audit_entries_are_listed_newest_first_and_kept_for_a_year(t: Fixture) {
     for (path, status) in [("/a", 200), ("/b", 403), ("/c", 201)] {
-        let audit = NewAuditEntry {
+        let entry = NewAuditEntry {
             who: "ci",
             role: Role::Operator,
             action: "Try it",
@@ -548,8 +548,8 @@ async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
             status,
             request_id: "7",
         };
-        t.store.add_audit_entry(&audit).await.unwrap();
-        t.pass(MINUTE);
+        t.store.add_audit_entry(&entry).await.unwrap();
+        t.advance(MINUTE);
     }
     let page = t.store.audit_entries(None, 2).await.unwrap();
     let seen: Vec<_> = page
@@ -566,7 +566,7 @@ async fn changes_are_noted_the_newest_first_and_for_a_year(t: Fixture) {
     assert_eq!((rest.len(), rest[0].path.as_str()), (1, "/a"));
     t.store.maintain(MINUTE).await.unwrap();
     assert_eq!(t.store.audit_entries(None, 9).await.unwrap().len(), 3);
-    t.pass(365 * 24 * 60 * MINUTE);
+    t.advance(365 * 24 * 60 * MINUTE);
     t.store.maintain(MINUTE).await.unwrap();
     assert_eq!(t.store.audit_entries(None, 9).await.unwrap().len(), 0);
 }
@@ -591,7 +591,7 @@ async fn robots_are_cached(t: Fixture) {
     }
 }
 
-async fn a_request_with_a_key_is_done_once(t: Fixture) {
+async fn a_request_with_an_idempotency_key_is_executed_once(t: Fixture) {
     assert_eq!(
         t.store.begin_idempotent("k1", b"body").await.unwrap(),
         Replay::First
@@ -611,6 +611,6 @@ async fn a_request_with_a_key_is_done_once(t: Fixture) {
         error.to_string().contains("used for another request"),
         "{error}"
     );
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert_eq!(t.store.prune_idempotency_keys(SECOND).await.unwrap(), 1);
 }

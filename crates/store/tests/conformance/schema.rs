@@ -1,17 +1,17 @@
-//! Opening, upgrading, downgrading, refusing.
+//! Opening, migrating up and down, and refusing a newer schema.
 
 use tidings_store::{SCHEMA_VERSION, Store, StoreError};
 
 use crate::fixture::Fixture;
 
 on_both_engines!(
-    many_processes_may_open_at_once,
+    many_processes_may_open_concurrently,
     the_schema_goes_down_and_up_again,
-    a_newer_schema_is_refused_politely,
+    a_newer_schema_is_refused_with_advice,
     the_version_is_read_without_a_change,
 );
 
-async fn many_processes_may_open_at_once(t: Fixture) {
+async fn many_processes_may_open_concurrently(t: Fixture) {
     Store::open(&t.address, &t.options().at_schema_version(0))
         .await
         .unwrap();
@@ -39,7 +39,7 @@ async fn the_schema_goes_down_and_up_again(t: Fixture) {
     assert_eq!(up.stats().await.unwrap().by_status["pending"], 0);
 }
 
-async fn a_newer_schema_is_refused_politely(t: Fixture) {
+async fn a_newer_schema_is_refused_with_advice(t: Fixture) {
     let newer = SCHEMA_VERSION + 1;
     t.store.pretend_schema_version(newer).await.unwrap();
     let error = Store::open(&t.address, &t.options()).await.unwrap_err();
@@ -53,11 +53,11 @@ async fn a_newer_schema_is_refused_politely(t: Fixture) {
 async fn the_version_is_read_without_a_change(t: Fixture) {
     let found = async || Store::schema_version(&t.address).await.unwrap();
     assert_eq!(found().await, Some(SCHEMA_VERSION));
-    for (version, told) in [(3, Some(3)), (0, None)] {
+    for (version, expected) in [(3, Some(3)), (0, None)] {
         let options = t.options().at_schema_version(version);
         drop(Store::open(&t.address, &options).await.unwrap());
-        assert_eq!(found().await, told);
-        assert_eq!(found().await, told, "it was not changed by the look");
+        assert_eq!(found().await, expected);
+        assert_eq!(found().await, expected, "reading did not change it");
     }
     let error = Store::schema_version("mysql://db/x").await.unwrap_err();
     assert!(matches!(error, StoreError::Address { .. }), "{error}");

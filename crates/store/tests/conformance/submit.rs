@@ -1,4 +1,4 @@
-//! What happens to URLs when they are submitted.
+//! Submission of URLs.
 
 use tidings_store::{Moment, Origin, Status, Submission, Verdict};
 
@@ -10,13 +10,13 @@ on_both_engines!(
     more_than_one_statement_keeps_the_order,
     a_waiting_url_can_become_more_urgent,
     a_retry_keeps_its_backoff,
-    what_is_done_is_known,
-    not_before_is_kept,
+    a_fetched_url_is_known,
+    not_before_is_respected,
     an_earlier_time_counts_only_for_the_first_fetch,
-    what_the_feed_said_travels_along,
-    control_characters_are_no_trouble,
+    the_feed_item_is_passed_on,
+    control_characters_are_accepted,
     submissions_survive_a_restart,
-    another_name_of_a_page_is_known,
+    an_alias_of_a_page_is_known,
 );
 
 async fn each_url_gets_its_verdict_in_order(t: Fixture) {
@@ -32,7 +32,7 @@ async fn each_url_gets_its_verdict_in_order(t: Fixture) {
         ])
         .await;
     assert_eq!(second, [Verdict::New, Verdict::Known, Verdict::New]);
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn the_same_url_twice_in_a_batch_is_one_row(t: Fixture) {
@@ -63,7 +63,7 @@ async fn more_than_one_statement_keeps_the_order(t: Fixture) {
         };
         assert_eq!(*verdict, expected, "{n}");
     }
-    t.assert_books_balance().await;
+    t.assert_counters_match().await;
 }
 
 async fn a_waiting_url_can_become_more_urgent(t: Fixture) {
@@ -101,23 +101,23 @@ async fn a_retry_keeps_its_backoff(t: Fixture) {
         .await
         .unwrap();
     assert_eq!(verdicts, [Verdict::Known]);
-    t.pass(SECOND * 59);
+    t.advance(SECOND * 59);
     assert_eq!(t.claim(1).await, []);
-    t.pass(SECOND);
+    t.advance(SECOND);
     assert_eq!(t.claim_one().await.retry_count, 1);
 }
 
-async fn what_is_done_is_known(t: Fixture) {
+async fn a_fetched_url_is_known(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
     t.complete(&claim, fetched()).await;
     assert_eq!(t.submit(&["https://a.example/x"]).await, [Verdict::Known]);
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     assert_eq!(t.claim(1).await, []);
     assert_eq!(t.status("https://a.example/x").await, Status::Fetched);
 }
 
-async fn not_before_is_kept(t: Fixture) {
+async fn not_before_is_respected(t: Fixture) {
     let now = t.store.now().await.unwrap();
     let later = Submission {
         not_before: Some(now.plus(MINUTE)),
@@ -139,7 +139,7 @@ async fn an_earlier_time_counts_only_for_the_first_fetch(t: Fixture) {
     t.claim_one().await;
 }
 
-async fn what_the_feed_said_travels_along(t: Fixture) {
+async fn the_feed_item_is_passed_on(t: Fixture) {
     let full = Submission {
         source_id: 42,
         origin: Origin::Feed,
@@ -170,7 +170,7 @@ async fn what_the_feed_said_travels_along(t: Fixture) {
     assert_eq!(claim.key, row.url_key);
 }
 
-async fn control_characters_are_no_trouble(t: Fixture) {
+async fn control_characters_are_accepted(t: Fixture) {
     let odd = Submission {
         parent_url: Some("a\0b".to_owned()),
         item: Some("{\"title\":\"\u{1}\0\u{feff}\"}".to_owned()),
@@ -198,7 +198,7 @@ async fn submissions_survive_a_restart(t: Fixture) {
     assert_eq!(again.stats().await.unwrap().by_status["pending"], 1);
 }
 
-async fn another_name_of_a_page_is_known(t: Fixture) {
+async fn an_alias_of_a_page_is_known(t: Fixture) {
     let (page, name) = ("https://a.example/story", "https://a.example/story?print=1");
     t.submit(&[page]).await;
     t.store

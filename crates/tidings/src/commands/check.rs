@@ -186,7 +186,7 @@ async fn store(config: &Config) -> Probe {
                 "store",
                 Ok(format!(
                     "{} has schema version {SCHEMA_VERSION}",
-                    store.place()
+                    store.location()
                 )),
             ),
             Err(error) => Probe::of("store", Err(error.to_string())),

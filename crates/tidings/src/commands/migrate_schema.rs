@@ -40,8 +40,12 @@ pub(crate) fn run(args: &MigrateSchemaArgs, config: &Config, json: bool) -> Resu
         .block_on(Store::open(&address, &options))
         .context("the schema was not migrated")?;
     match json {
-        true => output::json(&json!({ "store": store.place(), "schema_version": args.to }))?,
-        false => output::line(&format!("{} has schema version {}", store.place(), args.to))?,
+        true => output::json(&json!({ "store": store.location(), "schema_version": args.to }))?,
+        false => output::line(&format!(
+            "{} has schema version {}",
+            store.location(),
+            args.to
+        ))?,
     }
     Ok(())
 }

@@ -74,12 +74,12 @@ async fn copy(args: &MigrateStoreArgs, config: &Config, json: bool) -> Result<()
             .map(|(table, count)| ((*table).to_owned(), json!(count)))
             .collect();
         return Ok(output::json(
-            &json!({ "from": from.place(), "to": to.place(), "rows": rows, "tables": tables, "verified": true }),
+            &json!({ "from": from.location(), "to": to.location(), "rows": rows, "tables": tables, "verified": true }),
         )?);
     }
     Ok(output::line(&format!(
         "{rows} rows copied from {} to {}, counts and checksums agree",
-        from.place(),
-        to.place()
+        from.location(),
+        to.location()
     ))?)
 }

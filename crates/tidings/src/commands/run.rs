@@ -69,7 +69,7 @@ async fn sources(
     let known = store.sources_after(i64::MIN, 1).await;
     let has_sources = !known.map_err(anyhow::Error::new)?.is_empty();
     if !json {
-        output::line(&format!("Store: {}", store.place()))?;
+        output::line(&format!("Store: {}", store.location()))?;
         if !has_sources {
             output::line(
                 "No sources yet. Add one in another terminal: tidings add https://example.com/",

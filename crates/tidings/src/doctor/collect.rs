@@ -50,7 +50,7 @@ async fn store_state(config: &Config) -> StoreState {
     match contents(&store, config).await {
         Ok(contents) => StoreState::Open(Box::new(contents)),
         Err(error) => StoreState::Unavailable {
-            place: store.place().to_owned(),
+            place: store.location().to_owned(),
             why: error.to_string(),
         },
     }
@@ -73,7 +73,7 @@ async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
     // The store read its clock between the two.
     let offset = before.since(store_time).max(store_time.since(after));
     Ok(StoreFacts {
-        place: store.place().to_owned(),
+        place: store.location().to_owned(),
         schema_version: SCHEMA_VERSION,
         bytes: diagnostics.bytes,
         connections: diagnostics.connections,

@@ -1,6 +1,6 @@
-//! Near-duplicates: documents that tell the same story in nearly the same words
-//! form a cluster, named after the first of them. Pure: what a look-up means, worked
-//! out once for both engines. Never sees a text, only its sketch.
+//! Near-duplicates: documents with nearly the same text form a cluster, named after
+//! the first of them. Pure: the rules of a look-up, shared by both engines. Never
+//! sees a text, only its sketch.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use tidings_document::{ALIKE, Sketch};
 
 use crate::ids::FrontierId;
 
-/// So many documents are kept under one key. Of a story that is told more often
-/// the first are enough to be found; what everybody says is no key at all.
-pub(crate) const UNDER_ONE_KEY: usize = 32;
+/// Documents indexed under one key. Of a story with more copies the first are
+/// enough to be found; a phrase common to all is no useful key.
+pub(crate) const MAX_DOCUMENTS_PER_KEY: usize = 32;
 
-/// So many documents are compared: a bound on what a look-up costs.
-const COMPARED: usize = 16;
+/// Documents compared in one look-up: a bound on its cost.
+const MAX_CANDIDATES: usize = 16;
 
-/// A document that is nearly the same.
+/// A document with nearly the same text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearDuplicate {
     pub id: FrontierId,
@@ -26,30 +26,31 @@ pub struct NearDuplicate {
     pub similarity: f32,
 }
 
-/// A key as the databases keep it.
+/// A key as the databases store it.
 pub(crate) fn stored_key(key: u64) -> i64 {
     key.cast_signed()
 }
 
-/// The keys under which a document should be kept, given how many documents are
-/// under each key that was sought.
+/// The keys under which a document should be indexed, given the number of
+/// documents under each key that was looked up.
 pub(crate) fn keys_with_room<'a>(
     sketch: &'a Sketch,
     under: impl Iterator<Item = usize> + 'a,
 ) -> impl Iterator<Item = i64> + 'a {
-    // What is sought begins with the keys.
+    // The keys come first among those that are looked up.
     let keys = sketch.keys().iter().zip(under);
-    let with_room = keys.filter(|(_, under)| *under < UNDER_ONE_KEY);
+    let with_room = keys.filter(|(_, under)| *under < MAX_DOCUMENTS_PER_KEY);
     with_room.map(|(key, _)| stored_key(*key))
 }
 
-/// Which documents to compare with, given those under each key: whoever shares
-/// most keys, and a key weighs the less the more documents it has.
+/// Which documents to compare with, given those under each key: the ones that share
+/// most keys, where a key weighs the less the more documents it has.
 pub(crate) fn likeliest<'a>(under: impl Iterator<Item = &'a [FrontierId]>) -> Vec<FrontierId> {
     let mut weights: HashMap<FrontierId, usize> = HashMap::new();
     for ids in under {
         for id in ids {
-            *weights.entry(*id).or_default() += UNDER_ONE_KEY * UNDER_ONE_KEY / ids.len();
+            *weights.entry(*id).or_default() +=
+                MAX_DOCUMENTS_PER_KEY * MAX_DOCUMENTS_PER_KEY / ids.len();
         }
     }
     let mut ids: Vec<(Reverse<usize>, FrontierId)> = weights
@@ -57,12 +58,12 @@ pub(crate) fn likeliest<'a>(under: impl Iterator<Item = &'a [FrontierId]>) -> Ve
         .map(|(id, weight)| (Reverse(weight), id))
         .collect();
     ids.sort_unstable();
-    ids.truncate(COMPARED);
+    ids.truncate(MAX_CANDIDATES);
     ids.into_iter().map(|(_, id)| id).collect()
 }
 
-/// The one that is most alike, and how much, if any is alike enough.
-pub(crate) fn most_alike<'a>(
+/// The most similar candidate and its similarity, if any is a near-duplicate.
+pub(crate) fn most_similar<'a>(
     sketch: &Sketch,
     candidates: impl Iterator<Item = (FrontierId, &'a Sketch)>,
 ) -> Option<(FrontierId, f32)> {
@@ -74,11 +75,11 @@ pub(crate) fn most_alike<'a>(
         })
 }
 
-/// The cluster of a new or changed document as it is kept: none for the first,
-/// even if the others say so.
-pub(crate) fn joined(id: FrontierId, alike: Option<NearDuplicate>) -> Option<FrontierId> {
-    alike
-        .map(|alike| alike.cluster)
+/// The cluster of a new or changed document as it is stored: none for the first,
+/// even when its near-duplicates name it.
+pub(crate) fn joined(id: FrontierId, duplicate: Option<NearDuplicate>) -> Option<FrontierId> {
+    duplicate
+        .map(|duplicate| duplicate.cluster)
         .filter(|first| *first != id)
 }
 
@@ -97,33 +98,33 @@ mod tests {
 
     #[test]
     fn rare_keys_weigh_more_than_common_ones() {
-        let common: Vec<FrontierId> = (0..UNDER_ONE_KEY as u8).map(id).collect();
+        let common: Vec<FrontierId> = (0..MAX_DOCUMENTS_PER_KEY as u8).map(id).collect();
         let lists: [&[FrontierId]; 4] = [&common, &common, &[id(100)], &[id(31), id(101)]];
         let found = likeliest(lists.into_iter());
         assert_eq!(found[..3], [id(100), id(31), id(101)]);
-        assert_eq!(found.len(), COMPARED);
+        assert_eq!(found.len(), MAX_CANDIDATES);
         assert_eq!(likeliest(std::iter::empty()), []);
     }
 
     #[test]
-    fn the_most_alike_wins_and_strangers_never_do() {
+    fn the_most_similar_wins_and_unrelated_texts_never_do() {
         let sketch = Sketch::of(0..60);
-        let stranger = (id(1), &Sketch::of(1_000..1_060));
-        let cousin = (id(2), &Sketch::of(30..90));
-        let twin = (id(3), &Sketch::of(0..58));
-        let same = (id(2), twin.1);
+        let unrelated = (id(1), &Sketch::of(1_000..1_060));
+        let similar = (id(2), &Sketch::of(30..90));
+        let edited = (id(3), &Sketch::of(0..58));
+        let same = (id(2), edited.1);
         let found = |among: &[(FrontierId, &Sketch)]| {
-            most_alike(&sketch, among.iter().copied()).map(|(id, _)| id)
+            most_similar(&sketch, among.iter().copied()).map(|(id, _)| id)
         };
-        assert_eq!(found(&[stranger]), None);
-        assert_eq!(found(&[cousin, stranger]), Some(id(2)));
-        assert_eq!(found(&[twin, cousin]), Some(id(3)));
-        assert_eq!(found(&[twin, same]), Some(id(2)), "in one order");
-        assert_eq!(found(&[same, twin]), Some(id(2)), "or the other");
+        assert_eq!(found(&[unrelated]), None);
+        assert_eq!(found(&[similar, unrelated]), Some(id(2)));
+        assert_eq!(found(&[edited, similar]), Some(id(3)));
+        assert_eq!(found(&[edited, same]), Some(id(2)), "in one order");
+        assert_eq!(found(&[same, edited]), Some(id(2)), "or the other");
     }
 
     #[test]
-    fn full_keys_take_no_more() {
+    fn full_keys_accept_no_more() {
         let sketch = Sketch::of(0..60);
         let room = |under: &[usize]| -> Vec<i64> {
             keys_with_room(&sketch, under.iter().copied()).collect()

@@ -1,12 +1,12 @@
-//! Small facts that all machines agree on, changed by whoever saw the last
-//! value: the price of a poll, the number of polls.
+//! Small values that all machines share, replaced by compare-and-swap: the price of
+//! a poll, the number of polls.
 
 use crate::engine::{Statement, Value};
 use crate::error::Result;
 use crate::moment::Moment;
 use crate::store::Store;
 
-/// One fact.
+/// One shared value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedValue {
     pub value: String,
@@ -14,56 +14,56 @@ pub struct SharedValue {
     pub at: Moment,
 }
 
-/// The mark that every poll of a feed counts.
+/// The counter that every poll of a feed increments.
 pub(crate) const POLLS: &str = "polls";
 
 impl Store {
-    pub async fn mark(&self, name: &str) -> Result<Option<SharedValue>> {
+    pub async fn shared_value(&self, name: &str) -> Result<Option<SharedValue>> {
         let sql = "SELECT value, n, at FROM marks WHERE name = $1";
         let rows = self.rows(Statement::new(sql, [Value::from(name)])).await?;
-        let mark = |row: &crate::engine::Row| -> Result<SharedValue> {
+        let shared_value = |row: &crate::engine::Row| -> Result<SharedValue> {
             Ok(SharedValue {
                 value: row.text(0)?,
                 n: row.int(1)?,
                 at: row.moment(2)?,
             })
         };
-        rows.first().map(mark).transpose()
+        rows.first().map(shared_value).transpose()
     }
 
-    /// Replaces a mark if it is still the one that was seen; false when another
+    /// Replaces a value if it is still the one that was seen; false when another
     /// machine was first.
     pub async fn replace_shared_value(
         &self,
         name: &str,
         seen: Option<&SharedValue>,
-        mark: &SharedValue,
+        new: &SharedValue,
     ) -> Result<bool> {
-        let new = [
+        let values = [
             Value::from(name),
-            Value::from(mark.value.as_str()),
-            Value::Int(mark.n),
-            Value::from(mark.at),
+            Value::from(new.value.as_str()),
+            Value::Int(new.n),
+            Value::from(new.at),
         ];
         let statement = match seen {
             None => Statement::new(
                 "INSERT INTO marks (name, value, n, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-                new,
+                values,
             ),
             Some(seen) => Statement::new(
                 "UPDATE marks SET value = $2, n = $3, at = $4 WHERE name = $1 AND at = $5 AND n = $6",
-                [&new[..], &[Value::from(seen.at), Value::Int(seen.n)]].concat(),
+                [&values[..], &[Value::from(seen.at), Value::Int(seen.n)]].concat(),
             ),
         };
         Ok(self.execute(statement).await? > 0)
     }
 
-    /// How many polls of feeds have ended so far, over all machines.
+    /// The number of completed feed polls, over all machines.
     pub async fn polls(&self) -> Result<i64> {
-        Ok(self.mark(POLLS).await?.map_or(0, |mark| mark.n))
+        Ok(self.shared_value(POLLS).await?.map_or(0, |polls| polls.n))
     }
 
-    /// How many feeds are polled, and what they ask of the budget together.
+    /// The number of polled feeds, and their total demand on the request budget.
     pub async fn feed_demand(&self) -> Result<(u64, f64)> {
         let sql = "SELECT count(*), CAST(coalesce(sum(demand_nano), 0) AS BIGINT) FROM feeds
             WHERE kind = 'feed' AND paused_reason IS NULL

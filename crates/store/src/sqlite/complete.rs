@@ -1,109 +1,109 @@
-//! The end of claims: queue, URL, document, deliveries, events and host in the
-//! transaction of the group.
+//! Completes claims: queue, URL, document, deliveries, events and host in the
+//! transaction of the group commit.
 
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::HostDefaults;
-use super::near;
-use super::rows::{add_event, dequeue, enqueue, head_of, write_moves};
+use super::near_duplicates;
+use super::rows::{add_event, dequeue, enqueue, head_of, write_counter_deltas};
 use super::submit::ensure_host;
-use crate::documents::PreparedDocument;
+use crate::complete::{Fetched, PreparedCompletion, PreparedHostChange, Retries};
+use crate::counters::{CounterDeltas, stored_status};
 use crate::frontier::Status;
-use crate::head::Head;
 use crate::ids::FrontierId;
-use crate::moves::{Moves, stored_status};
-use crate::settle::{Fetched, HostRest, Retries, Settlement};
+use crate::new_document::PreparedDocument;
+use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
 
-/// What the completions of one host add up to.
+/// The completions of one host.
 #[derive(Default)]
-struct HostEnd {
-    /// Those that held the host to the end. One whose lease had ended may have
-    /// been followed by another, which holds it now.
+struct HostCompletions {
+    /// Those whose lease was still live. After an expired one another claim may hold
+    /// the host now.
     in_time: i64,
-    rests: Vec<HostRest>,
+    changes: Vec<PreparedHostChange>,
 }
 
-pub(super) fn settle(
+pub(super) fn complete(
     connection: &Connection,
-    batch: &[Settlement],
+    batch: &[PreparedCompletion],
     defaults: HostDefaults,
     now: i64,
 ) -> rusqlite::Result<Vec<bool>> {
-    let mut moves = Moves::default();
-    let mut hosts: BTreeMap<i64, HostEnd> = BTreeMap::new();
+    let mut deltas = CounterDeltas::default();
+    let mut hosts: BTreeMap<i64, HostCompletions> = BTreeMap::new();
     let mut accepted = Vec::with_capacity(batch.len());
-    for settlement in batch {
-        let id = settlement.ticket.id;
-        let left = leave_queue(connection, settlement, now)?;
-        accepted.push(left.is_some());
-        let Some(in_time) = left else {
+    for completion in batch {
+        let id = completion.ticket.id;
+        let ended = end_lease(connection, completion, now)?;
+        accepted.push(ended.is_some());
+        let Some(in_time) = ended else {
             continue;
         };
-        let (source_id, origin, status) = update_url(connection, settlement, now)?;
-        moves.add(source_id, origin, Status::Fetching, -1);
-        moves.add(source_id, origin, status, 1);
-        add_event(connection, id, now, settlement.event, &settlement.detail)?;
+        let (source_id, origin, status) = update_url(connection, completion, now)?;
+        deltas.add(source_id, origin, Status::Fetching, -1);
+        deltas.add(source_id, origin, status, 1);
+        add_event(connection, id, now, completion.event, &completion.detail)?;
         let host = hosts.entry(id.host.0).or_default();
         host.in_time += i64::from(in_time);
-        host.rests.push(settlement.host);
-        if let Some((row, fetched)) = &settlement.moved_to {
-            arrive(connection, id, row, fetched, defaults, now, &mut moves)?;
+        host.changes.push(completion.host);
+        if let Some((row, fetched)) = &completion.moved_to {
+            record_redirect_target(connection, id, row, fetched, defaults, now, &mut deltas)?;
             hosts.entry(row.id.host.0).or_default();
         }
-        if let Some(document) = &settlement.document {
-            let home = settlement.moved_to.as_ref().map_or(id, |(row, _)| row.id);
-            write_document(connection, home, document, now)?;
+        if let Some(document) = &completion.document {
+            let page = completion.moved_to.as_ref().map_or(id, |(row, _)| row.id);
+            write_document(connection, page, document, now)?;
         }
     }
-    for (host, end) in &hosts {
-        rest(connection, *host, end, now)?;
+    for (host, completions) in &hosts {
+        apply_cooldown(connection, *host, completions, now)?;
     }
-    write_moves(connection, &moves)?;
+    write_counter_deltas(connection, &deltas)?;
     Ok(accepted)
 }
 
-/// Ends the lease and takes the URL out of the queue, or makes it wait there;
-/// whether in time, and nothing when the lease is another's.
-fn leave_queue(
+/// Ends the lease and dequeues the URL, or queues it with its next due time. True if
+/// the lease was still live; `None` if it was lost.
+fn end_lease(
     connection: &Connection,
-    settlement: &Settlement,
+    completion: &PreparedCompletion,
     now: i64,
 ) -> rusqlite::Result<Option<bool>> {
-    let id = settlement.ticket.id;
-    let left = connection
+    let id = completion.ticket.id;
+    let ended = connection
         .prepare_cached(
             "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
         )?
-        .query_row(params![id.host.0, id.url.0, settlement.ticket.attempt], |row| {
+        .query_row(params![id.host.0, id.url.0, completion.ticket.attempt], |row| {
             let until: i64 = row.get(2)?;
-            Ok((Head { priority: row.get(0)?, due: row.get(1)? }, until > now))
+            Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
         })
         .optional()?;
-    let Some((place, in_time)) = left else {
+    let Some((position, in_time)) = ended else {
         return Ok(None);
     };
-    dequeue(connection, id, place)?;
-    if let Some(due) = due_at(settlement, now) {
-        enqueue(connection, id, Head { due, ..place })?;
+    dequeue(connection, id, position)?;
+    if let Some(due) = due_at(completion, now) {
+        enqueue(connection, id, QueueHead { due, ..position })?;
     }
     Ok(Some(in_time))
 }
 
-fn due_at(settlement: &Settlement, now: i64) -> Option<i64> {
-    settlement.due_in.map(|wait| now.saturating_add(wait))
+fn due_at(completion: &PreparedCompletion, now: i64) -> Option<i64> {
+    completion.due_in.map(|wait| now.saturating_add(wait))
 }
 
-/// Updates the URL; its source, its origin, and the status that it has now.
+/// Updates the URL; returns its source, its origin, and its new status.
 fn update_url(
     connection: &Connection,
-    settlement: &Settlement,
+    completion: &PreparedCompletion,
     now: i64,
 ) -> rusqlite::Result<(i64, i16, Status)> {
-    let id = settlement.ticket.id;
-    let fetched = settlement.fetched.as_ref();
+    let id = completion.ticket.id;
+    let fetched = completion.fetched.as_ref();
     connection
         .prepare_cached(
             "UPDATE urls SET status = coalesce(?3, status), reason = ?4, last_error = coalesce(?5, last_error), attempts = ?6,
@@ -118,41 +118,45 @@ fn update_url(
             params![
                 id.host.0,
                 id.url.0,
-                settlement.status.map(Status::code),
-                settlement.reason,
-                settlement.error,
-                settlement.ticket.attempt,
-                settlement.was_fetched,
+                completion.status.map(Status::code),
+                completion.reason,
+                completion.error,
+                completion.ticket.attempt,
+                completion.was_fetched,
                 now,
-                settlement.retries == Retries::Reset,
-                settlement.retries == Retries::Count,
+                completion.retries == Retries::Reset,
+                completion.retries == Retries::Count,
                 fetched.is_some(),
                 fetched.and_then(|fetched| fetched.etag.as_deref()),
                 fetched.and_then(|fetched| fetched.last_modified.as_deref()),
                 fetched.and_then(|fetched| fetched.content_hash.as_deref()),
-                due_at(settlement, now),
+                due_at(completion, now),
             ],
             |row| Ok((row.get(0)?, row.get(1)?, stored_status(row.get(2)?))),
         )
 }
 
-fn remember(connection: &Connection, id: FrontierId, fetched: &Fetched) -> rusqlite::Result<()> {
+fn store_validators(
+    connection: &Connection,
+    id: FrontierId,
+    fetched: &Fetched,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE urls SET etag = ?3, last_modified = ?4, content_hash = ?5 WHERE host_id = ?1 AND url_id = ?2")?
         .execute(params![id.host.0, id.url.0, fetched.etag, fetched.last_modified, fetched.content_hash])?;
     Ok(())
 }
 
-/// The final URL of a redirect: fetched, whatever it was before, unless someone
-/// is fetching it right now.
-fn arrive(
+/// Records the final URL of a redirect as fetched, whatever its status, unless it is
+/// being fetched right now.
+fn record_redirect_target(
     connection: &Connection,
     from: FrontierId,
     row: &Prepared,
     fetched: &Fetched,
     defaults: HostDefaults,
     now: i64,
-    moves: &mut Moves,
+    deltas: &mut CounterDeltas,
 ) -> rusqlite::Result<()> {
     let (host, url) = (row.id.host.0, row.id.url.0);
     connection
@@ -175,7 +179,7 @@ fn arrive(
         Some((_, _, _, true, ..)) => return Ok(()),
         Some((source_id, origin, status, false, priority, due)) => {
             if let Some(due) = due {
-                dequeue(connection, row.id, Head { priority, due })?;
+                dequeue(connection, row.id, QueueHead { priority, due })?;
             }
             connection
                 .prepare_cached(
@@ -183,8 +187,8 @@ fn arrive(
                      WHERE host_id = ?1 AND url_id = ?2",
                 )?
                 .execute(params![host, url, now])?;
-            moves.add(source_id, origin, stored_status(status), -1);
-            moves.add(source_id, origin, Status::Fetched, 1);
+            deltas.add(source_id, origin, stored_status(status), -1);
+            deltas.add(source_id, origin, Status::Fetched, 1);
         }
         None => {
             connection
@@ -196,15 +200,15 @@ fn arrive(
                 .execute(params![
                     host, url, now, row.source_id, row.key_tail, row.origin, row.priority, row.depth, row.norm_v, row.url, row.parent_url, row.item,
                 ])?;
-            moves.add(row.source_id, row.origin, Status::Fetched, 1);
+            deltas.add(row.source_id, row.origin, Status::Fetched, 1);
         }
     }
-    remember(connection, row.id, fetched)?;
+    store_validators(connection, row.id, fetched)?;
     add_event(connection, row.id, now, "fetched", "{\"by\":\"redirect\"}")
 }
 
-/// A new document, a new revision, or nothing when the text is the same. Every
-/// enabled sink gets its order in the same transaction.
+/// A new document, a new revision, or nothing when the text is the same. Deliveries
+/// to every enabled sink are added in the same transaction.
 fn write_document(
     connection: &Connection,
     id: FrontierId,
@@ -225,10 +229,10 @@ fn write_document(
         return Ok(());
     }
     if before.is_some() {
-        near::forget(connection, id)?;
+        near_duplicates::delete_sketch(connection, id)?;
     }
     let sketch = document.sketch.as_ref();
-    let cluster = sketch.map(|sketch| near::place(connection, id, sketch));
+    let cluster = sketch.map(|sketch| near_duplicates::insert_sketch(connection, id, sketch));
     let cluster = cluster.transpose()?.flatten().map(FrontierId::to_bytes);
     let revision = before.map_or(1, |(revision, _)| revision + 1);
     let duplicate_of: Option<Vec<u8>> = connection
@@ -262,11 +266,16 @@ fn write_document(
     Ok(())
 }
 
-/// The host after its requests ended: free again after its delay, waiting with
-/// its new head.
-fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite::Result<()> {
+/// Updates a host after its requests ended: ready after its delay and cooldown,
+/// with its new queue head.
+fn apply_cooldown(
+    connection: &Connection,
+    host: i64,
+    completions: &HostCompletions,
+    now: i64,
+) -> rusqlite::Result<()> {
     let head = head_of(connection, host, now)?;
-    if end.rests.is_empty() {
+    if completions.changes.is_empty() {
         connection
             .prepare_cached(
                 "UPDATE hosts SET head_priority = ?2, head_due = ?3 WHERE host_id = ?1",
@@ -274,7 +283,7 @@ fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite
             .execute(params![host, head.priority, head.due])?;
         return Ok(());
     }
-    let sum = HostRest::sum(&end.rests);
+    let merged = PreparedHostChange::merge(&completions.changes);
     connection
         .prepare_cached(
             "UPDATE hosts SET head_priority = ?2, head_due = ?3, in_flight = max(in_flight - ?4, 0), delay_ms = coalesce(?5, delay_ms),
@@ -282,6 +291,6 @@ fn rest(connection: &Connection, host: i64, end: &HostEnd, now: i64) -> rusqlite
                     errors = CASE ?8 WHEN 1 THEN errors + 1 WHEN 0 THEN 0 ELSE errors END
              WHERE host_id = ?1",
         )?
-        .execute(params![host, head.priority, head.due, end.in_time, sum.delay_ms, now + sum.rest_ms, sum.blocked_until(now), sum.errors])?;
+        .execute(params![host, head.priority, head.due, completions.in_time, merged.delay_ms, now + merged.cooldown_ms, merged.blocked_until(now), merged.errors])?;
     Ok(())
 }

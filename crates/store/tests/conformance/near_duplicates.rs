@@ -1,4 +1,4 @@
-//! Copies find each other: clusters of documents that are nearly the same.
+//! Clusters of near-duplicate documents.
 
 use std::ops::Range;
 
@@ -10,14 +10,14 @@ use crate::fixture::{Fixture, MINUTE, id, submission, target};
 on_both_engines!(
     an_edited_copy_joins_the_first,
     another_story_is_its_own_cluster,
-    copies_in_one_batch_find_each_other,
+    near_duplicates_in_one_batch_find_each_other,
     a_new_text_leaves_the_cluster_and_its_keys,
-    a_text_too_short_to_compare_is_found_no_more,
+    a_text_too_short_to_compare_is_no_longer_found,
     the_first_keeps_its_cluster_when_it_is_edited,
-    a_story_told_forty_times_is_one_cluster,
-    what_everybody_says_makes_no_cluster,
+    forty_near_duplicates_are_one_cluster,
+    common_phrases_form_no_cluster,
     a_cluster_is_read_page_by_page,
-    clusters_move_to_another_store,
+    clusters_are_copied_to_another_store,
 );
 
 const A: &str = "https://a.example/story";
@@ -31,7 +31,7 @@ fn hash(shingle: u64) -> u64 {
 }
 
 /// The sketch of a text that consists of these shingles.
-fn telling(shingles: Range<u64>) -> Sketch {
+fn sketch_of(shingles: Range<u64>) -> Sketch {
     Sketch::of(shingles.map(hash))
 }
 
@@ -53,11 +53,11 @@ fn outcome(url: &str, sketch: Option<Sketch>) -> Outcome {
     }
 }
 
-/// Fetches a page, for the first time or again, and keeps what it says now.
+/// Fetches a page, for the first time or again, and stores its document.
 async fn write(t: &Fixture, url: &str, sketch: Option<Sketch>) -> StoredDocument {
     t.submit(&[url]).await;
     t.store.requeue(&[id(url)]).await.unwrap();
-    t.pass(MINUTE);
+    t.advance(MINUTE);
     let claim = t.claim_one().await;
     assert!(t.complete(&claim, outcome(url, sketch)).await);
     read(t, url).await
@@ -68,12 +68,12 @@ async fn read(t: &Fixture, url: &str) -> StoredDocument {
 }
 
 async fn nearest(t: &Fixture, shingles: Range<u64>) -> Option<FrontierId> {
-    let alike = t.store.nearest(&telling(shingles)).await.unwrap();
-    alike.map(|alike| alike.id)
+    let nearest = t.store.nearest(&sketch_of(shingles)).await.unwrap();
+    nearest.map(|nearest| nearest.id)
 }
 
-/// Who tells the story of a document, in the order of their ids.
-async fn tellers(t: &Fixture, url: &str) -> Vec<FrontierId> {
+/// The cluster of a document, in the order of their ids.
+async fn members(t: &Fixture, url: &str) -> Vec<FrontierId> {
     let cluster = read(t, url).await.cluster;
     let documents = t.store.cluster(cluster, None, 1_000).await.unwrap();
     documents.iter().map(|other| other.frontier_id).collect()
@@ -86,39 +86,44 @@ fn in_order<const N: usize>(urls: [&str; N]) -> Vec<FrontierId> {
 }
 
 async fn an_edited_copy_joins_the_first(t: Fixture) {
-    let first = write(&t, A, Some(telling(0..300))).await;
+    let first = write(&t, A, Some(sketch_of(0..300))).await;
     assert_eq!(first.cluster, id(A), "alone");
-    let copy = write(&t, B, Some(telling(100..400))).await;
+    let copy = write(&t, B, Some(sketch_of(100..400))).await;
     assert_eq!(copy.cluster, id(A));
     // Like the second, and hardly like the first.
-    let copy_of_copy = write(&t, C, Some(telling(220..520))).await;
+    let copy_of_copy = write(&t, C, Some(sketch_of(220..520))).await;
     assert_eq!(copy_of_copy.cluster, id(A));
     for url in [A, B, C] {
-        assert_eq!(tellers(&t, url).await, in_order([A, B, C]), "{url}");
+        assert_eq!(members(&t, url).await, in_order([A, B, C]), "{url}");
     }
-    let alike = t.store.nearest(&telling(0..280)).await.unwrap().unwrap();
-    assert_eq!((alike.id, alike.cluster), (id(A), id(A)));
+    let nearest = t.store.nearest(&sketch_of(0..280)).await.unwrap().unwrap();
+    assert_eq!((nearest.id, nearest.cluster), (id(A), id(A)));
     assert!(
-        alike.similarity > 0.8 && alike.similarity <= 1.0,
-        "{alike:?}"
+        nearest.similarity > 0.8 && nearest.similarity <= 1.0,
+        "{nearest:?}"
     );
-    let alike = t.store.nearest(&telling(225..520)).await.unwrap().unwrap();
-    assert_eq!((alike.id, alike.cluster), (id(C), id(A)));
+    let nearest = t
+        .store
+        .nearest(&sketch_of(225..520))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((nearest.id, nearest.cluster), (id(C), id(A)));
 }
 
 async fn another_story_is_its_own_cluster(t: Fixture) {
-    write(&t, A, Some(telling(0..300))).await;
-    // A few phrases in common, as always.
-    let other = write(&t, B, Some(telling(280..580))).await;
+    write(&t, A, Some(sketch_of(0..300))).await;
+    // A few phrases in common.
+    let other = write(&t, B, Some(sketch_of(280..580))).await;
     assert_eq!(other.cluster, id(B));
-    assert_eq!(tellers(&t, A).await, [id(A)]);
-    assert_eq!(tellers(&t, B).await, [id(B)]);
+    assert_eq!(members(&t, A).await, [id(A)]);
+    assert_eq!(members(&t, B).await, [id(B)]);
     assert_eq!(nearest(&t, 1_000..1_300).await, None);
     let unknown = t.store.cluster(id(C), None, 10).await.unwrap();
     assert!(unknown.is_empty());
 }
 
-async fn copies_in_one_batch_find_each_other(t: Fixture) {
+async fn near_duplicates_in_one_batch_find_each_other(t: Fixture) {
     let pages = [(B, 0..300), (C, 1_000..1_300), (A, 40..340)];
     t.submit(&[A, B, C]).await;
     let claims = t.claim(3).await;
@@ -126,26 +131,26 @@ async fn copies_in_one_batch_find_each_other(t: Fixture) {
         .iter()
         .map(|(url, shingles)| {
             let claim = claims.iter().find(|claim| claim.url.as_str() == *url);
-            let sketch = telling(shingles.clone());
+            let sketch = sketch_of(shingles.clone());
             Completion::new(claim.unwrap().ticket, outcome(url, Some(sketch)))
         })
         .collect();
     assert_eq!(t.store.complete(&completions).await.unwrap(), [true; 3]);
-    assert_eq!(read(&t, A).await.cluster, id(B), "which came first");
-    assert_eq!(tellers(&t, B).await, in_order([A, B]));
-    assert_eq!(tellers(&t, C).await, [id(C)]);
+    assert_eq!(read(&t, A).await.cluster, id(B), "the first of the batch");
+    assert_eq!(members(&t, B).await, in_order([A, B]));
+    assert_eq!(members(&t, C).await, [id(C)]);
 }
 
 async fn a_new_text_leaves_the_cluster_and_its_keys(t: Fixture) {
-    write(&t, A, Some(telling(0..300))).await;
-    write(&t, B, Some(telling(40..340))).await;
-    write(&t, C, Some(telling(1_000..1_300))).await;
+    write(&t, A, Some(sketch_of(0..300))).await;
+    write(&t, B, Some(sketch_of(40..340))).await;
+    write(&t, C, Some(sketch_of(1_000..1_300))).await;
     assert_eq!(nearest(&t, 60..360).await, Some(id(B)));
 
-    let moved = write(&t, B, Some(telling(1_040..1_340))).await;
+    let moved = write(&t, B, Some(sketch_of(1_040..1_340))).await;
     assert_eq!((moved.revision, moved.cluster), (2, id(C)));
-    assert_eq!(tellers(&t, A).await, [id(A)]);
-    assert_eq!(tellers(&t, C).await, in_order([B, C]));
+    assert_eq!(members(&t, A).await, [id(A)]);
+    assert_eq!(members(&t, C).await, in_order([B, C]));
     assert_eq!(
         nearest(&t, 60..360).await,
         Some(id(A)),
@@ -153,55 +158,55 @@ async fn a_new_text_leaves_the_cluster_and_its_keys(t: Fixture) {
     );
     assert_eq!(nearest(&t, 1_060..1_360).await, Some(id(B)));
 
-    let alone = write(&t, B, Some(telling(2_000..2_300))).await;
+    let alone = write(&t, B, Some(sketch_of(2_000..2_300))).await;
     assert_eq!(alone.cluster, id(B));
-    assert_eq!(tellers(&t, C).await, [id(C)]);
+    assert_eq!(members(&t, C).await, [id(C)]);
 }
 
-async fn a_text_too_short_to_compare_is_found_no_more(t: Fixture) {
-    write(&t, A, Some(telling(0..300))).await;
+async fn a_text_too_short_to_compare_is_no_longer_found(t: Fixture) {
+    write(&t, A, Some(sketch_of(0..300))).await;
     let gone = write(&t, A, None).await;
     assert_eq!((gone.revision, gone.cluster), (2, id(A)));
     assert_eq!(nearest(&t, 0..300).await, None);
-    assert_eq!(write(&t, B, Some(telling(0..300))).await.cluster, id(B));
+    assert_eq!(write(&t, B, Some(sketch_of(0..300))).await.cluster, id(B));
 }
 
 async fn the_first_keeps_its_cluster_when_it_is_edited(t: Fixture) {
-    write(&t, A, Some(telling(0..300))).await;
-    write(&t, B, Some(telling(40..340))).await;
-    let edited = write(&t, A, Some(telling(20..320))).await;
+    write(&t, A, Some(sketch_of(0..300))).await;
+    write(&t, B, Some(sketch_of(40..340))).await;
+    let edited = write(&t, A, Some(sketch_of(20..320))).await;
     assert_eq!((edited.revision, edited.cluster), (2, id(A)));
-    assert_eq!(tellers(&t, B).await, in_order([A, B]));
+    assert_eq!(members(&t, B).await, in_order([A, B]));
 }
 
-async fn a_story_told_forty_times_is_one_cluster(t: Fixture) {
+async fn forty_near_duplicates_are_one_cluster(t: Fixture) {
     let urls: Vec<String> = (0..40).map(|n| format!("https://h{n}.example/")).collect();
     for (n, url) in (0..).zip(&urls) {
-        // Nearly the same: each has five words of its own.
+        // Nearly the same: each has five shingles of its own.
         let own = 10_000 + 5 * n..10_000 + 5 * n + 5;
         let sketch = Sketch::of((0..300).chain(own).map(hash));
         let document = write(&t, url, Some(sketch)).await;
         assert_eq!(document.cluster, id(&urls[0]), "{url}");
     }
-    assert_eq!(tellers(&t, &urls[39]).await.len(), 40);
+    assert_eq!(members(&t, &urls[39]).await.len(), 40);
 }
 
-async fn what_everybody_says_makes_no_cluster(t: Fixture) {
-    // The smallest hashes there are: four of six keys are the same for all.
-    let said_by_all = 0..4;
+async fn common_phrases_form_no_cluster(t: Fixture) {
+    // The smallest hashes possible: four of six keys are the same for all.
+    let common = 0..4;
     let story = |n: u64| {
         let own = 1_000 * n..1_000 * n + 300;
-        Sketch::of(said_by_all.clone().chain(own.map(hash)))
+        Sketch::of(common.clone().chain(own.map(hash)))
     };
     let urls: Vec<String> = (0..40).map(|n| format!("https://h{n}.example/")).collect();
     for (n, url) in (1..).zip(&urls) {
         let document = write(&t, url, Some(story(n))).await;
         assert_eq!(document.cluster, id(url), "{url}");
     }
-    // Those that came when the common keys were full are found by their own.
+    // Those added when the common keys were full are found by their own keys.
     for (n, url) in [(1, &urls[0]), (39, &urls[38]), (40, &urls[39])] {
-        let alike = t.store.nearest(&story(n)).await.unwrap();
-        assert_eq!(alike.map(|alike| alike.id), Some(id(url)));
+        let nearest = t.store.nearest(&story(n)).await.unwrap();
+        assert_eq!(nearest.map(|nearest| nearest.id), Some(id(url)));
     }
     assert_eq!(t.store.nearest(&story(99)).await.unwrap(), None);
 }
@@ -209,7 +214,7 @@ async fn what_everybody_says_makes_no_cluster(t: Fixture) {
 async fn a_cluster_is_read_page_by_page(t: Fixture) {
     let urls: Vec<String> = (0..7).map(|n| format!("https://h{n}.example/")).collect();
     for url in &urls {
-        write(&t, url, Some(telling(0..300))).await;
+        write(&t, url, Some(sketch_of(0..300))).await;
     }
     let (mut seen, mut after) = (Vec::new(), None);
     loop {
@@ -223,15 +228,15 @@ async fn a_cluster_is_read_page_by_page(t: Fixture) {
     assert_eq!(seen, expected);
 }
 
-async fn clusters_move_to_another_store(t: Fixture) {
-    write(&t, A, Some(telling(0..300))).await;
-    write(&t, B, Some(telling(40..340))).await;
+async fn clusters_are_copied_to_another_store(t: Fixture) {
+    write(&t, A, Some(sketch_of(0..300))).await;
+    write(&t, B, Some(sketch_of(40..340))).await;
     for other in [Fixture::sqlite().await, Fixture::postgres().await] {
         copy_store(&t.store, &other.store, |_| {}).await.unwrap();
-        assert_eq!(tellers(&other, A).await, in_order([A, B]));
+        assert_eq!(members(&other, A).await, in_order([A, B]));
         assert_eq!(nearest(&other, 60..360).await, Some(id(B)));
         other.store.submit(&[submission(C)]).await.unwrap();
-        let copy = write(&other, C, Some(telling(10..310))).await;
+        let copy = write(&other, C, Some(sketch_of(10..310))).await;
         assert_eq!(copy.cluster, id(A));
     }
 }

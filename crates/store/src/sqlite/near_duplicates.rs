@@ -1,13 +1,15 @@
-//! Sketches and their keys: a few probes for each document. One writer means that
+//! Sketches and their keys: a few index probes for each document. With one writer,
 //! every document sees all that were written before it.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tidings_document::Sketch;
 
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::near::{NearDuplicate, joined, keys_with_room, likeliest, most_alike, stored_key};
+use crate::near_duplicates::{
+    NearDuplicate, joined, keys_with_room, likeliest, most_similar, stored_key,
+};
 
-/// The document most like a text.
+/// The document most similar to a text.
 pub(super) fn nearest(
     connection: &Connection,
     sketch: &Sketch,
@@ -15,14 +17,14 @@ pub(super) fn nearest(
     compare(connection, sketch, &under_keys(connection, sketch)?)
 }
 
-/// Keeps the sketch of a document; the cluster that it joins.
-pub(super) fn place(
+/// Inserts the sketch of a document; returns the cluster that it joins.
+pub(super) fn insert_sketch(
     connection: &Connection,
     id: FrontierId,
     sketch: &Sketch,
 ) -> rusqlite::Result<Option<FrontierId>> {
     let under = under_keys(connection, sketch)?;
-    let alike = compare(connection, sketch, &under)?;
+    let duplicate = compare(connection, sketch, &under)?;
     let mut insert = connection.prepare_cached(
         "INSERT OR IGNORE INTO sketch_keys (sketch_key, host_id, url_id) VALUES (?1, ?2, ?3)",
     )?;
@@ -34,11 +36,11 @@ pub(super) fn place(
             "INSERT OR REPLACE INTO sketches (host_id, url_id, sketch) VALUES (?1, ?2, ?3)",
         )?
         .execute(params![id.host.0, id.url.0, sketch.to_bytes()])?;
-    Ok(joined(id, alike))
+    Ok(joined(id, duplicate))
 }
 
-/// Forgets the sketch of a document that has another text now.
-pub(super) fn forget(connection: &Connection, id: FrontierId) -> rusqlite::Result<()> {
+/// Deletes the sketch of a document whose text has changed.
+pub(super) fn delete_sketch(connection: &Connection, id: FrontierId) -> rusqlite::Result<()> {
     let bytes: Option<Vec<u8>> = connection
         .prepare_cached("DELETE FROM sketches WHERE host_id = ?1 AND url_id = ?2 RETURNING sketch")?
         .query_row(params![id.host.0, id.url.0], |row| row.get(0))
@@ -55,7 +57,7 @@ pub(super) fn forget(connection: &Connection, id: FrontierId) -> rusqlite::Resul
     Ok(())
 }
 
-/// The documents under each key that is sought.
+/// The documents under each key of the look-up.
 fn under_keys(connection: &Connection, sketch: &Sketch) -> rusqlite::Result<Vec<Vec<FrontierId>>> {
     let mut select = connection
         .prepare_cached("SELECT host_id, url_id FROM sketch_keys WHERE sketch_key = ?1")?;
@@ -70,7 +72,7 @@ fn id(row: &Row<'_>) -> rusqlite::Result<FrontierId> {
     })
 }
 
-/// The most alike of the documents under the keys.
+/// The most similar of the documents under the keys.
 fn compare(
     connection: &Connection,
     sketch: &Sketch,
@@ -88,10 +90,10 @@ fn compare(
         }
     }
     let candidates = candidates.iter().map(|(id, sketch)| (*id, sketch));
-    let Some((id, similarity)) = most_alike(sketch, candidates) else {
+    let Some((id, similarity)) = most_similar(sketch, candidates) else {
         return Ok(None);
     };
-    // The cluster stands behind the body: it is read only of the one that wins.
+    // The cluster is stored after the body: it is read only for the best match.
     let cluster: Option<Option<Vec<u8>>> = connection
         .prepare_cached("SELECT cluster FROM documents WHERE host_id = ?1 AND url_id = ?2")?
         .query_row(params![id.host.0, id.url.0], |row| row.get(0))

@@ -1,5 +1,5 @@
-//! The end of claims: queue, URLs, documents, deliveries, events and hosts in
-//! one transaction, a statement each for the whole batch.
+//! Completes claims: queue, URLs, documents, deliveries, events and hosts in one
+//! transaction, a statement each for the whole batch.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use tokio_postgres::Row;
 
 use super::documents::write_documents;
 use super::pool::Connection;
-use super::rows::{Events, HEADS, LOCK_HOSTS, hosts_of, write_moves};
+use super::rows::{Events, HEADS, LOCK_HOSTS, hosts_of, write_counter_deltas};
+use crate::complete::{Fetched, PreparedCompletion, PreparedHostChange, Retries};
+use crate::counters::{CounterDeltas, stored_status};
 use crate::error::Result;
 use crate::frontier::Status;
 use crate::ids::FrontierId;
-use crate::moves::{Moves, stored_status};
-use crate::settle::{Fetched, HostRest, Retries, Settlement};
 use crate::submission::Prepared;
 
-const LEAVE_QUEUE: &str = "DELETE FROM queue q
+const DEQUEUE: &str = "DELETE FROM queue q
     USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[]) AS n(host_id, url_id, attempt, at)
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, q.due_at";
 
-// The host is locked: nobody else changes its queue between the two looks.
-const WAIT_IN_QUEUE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0
+// The host is locked: its queue can't change between the two reads.
+const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, due_at)
     JOIN queue before ON before.host_id = n.host_id AND before.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, before.due_at";
@@ -29,79 +29,79 @@ const UPDATE_URLS: &str = "UPDATE urls u SET status = coalesce(n.status, u.statu
         attempts = n.attempt, fetch_count = u.fetch_count + n.fetched,
         last_fetched_at = CASE WHEN n.fetched = 1 THEN $13 ELSE u.last_fetched_at END,
         retry_count = CASE WHEN n.retries < 0 THEN 0 ELSE u.retry_count + n.retries END,
-        etag = CASE WHEN n.remember THEN n.etag ELSE u.etag END,
-        last_modified = CASE WHEN n.remember THEN n.last_modified ELSE u.last_modified END,
-        content_hash = CASE WHEN n.remember THEN n.content_hash ELSE u.content_hash END,
+        etag = CASE WHEN n.has_validators THEN n.etag ELSE u.etag END,
+        last_modified = CASE WHEN n.has_validators THEN n.last_modified ELSE u.last_modified END,
+        content_hash = CASE WHEN n.has_validators THEN n.content_hash ELSE u.content_hash END,
         updated_at = $13
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::SMALLINT[], $4::TEXT[], $5::TEXT[], $6::INTEGER[], $7::INTEGER[], $8::SMALLINT[],
                 $9::BOOLEAN[], $10::TEXT[], $11::TEXT[], $12::BYTEA[])
-        AS n(host_id, url_id, status, reason, error, attempt, fetched, retries, remember, etag, last_modified, content_hash)
+        AS n(host_id, url_id, status, reason, error, attempt, fetched, retries, has_validators, etag, last_modified, content_hash)
     WHERE u.host_id = n.host_id AND u.url_id = n.url_id RETURNING u.source_id, u.origin, u.status";
 
-/// Free again after the delay, with the head that the queue has now. One whose
-/// lease had ended may have been followed by another, which holds the host now.
-fn rest_sql() -> String {
+/// Ready after the delay and cooldown, with the current queue head. After an expired
+/// lease another claim may hold the host now.
+fn cooldown_sql() -> String {
     format!(
         "UPDATE hosts h SET head_priority = coalesce(head.priority, 0), head_due = coalesce(head.due_at, {never}),
             in_flight = greatest(h.in_flight - n.in_time, 0), delay_ms = coalesce(n.delay_ms, h.delay_ms),
-            gate_at = CASE WHEN n.in_time > 0 THEN greatest(h.last_start_at + coalesce(n.delay_ms, h.delay_ms), n.rest_until)
-                WHEN n.rest_until IS NULL THEN h.gate_at ELSE greatest(h.gate_at, n.rest_until) END,
+            gate_at = CASE WHEN n.in_time > 0 THEN greatest(h.last_start_at + coalesce(n.delay_ms, h.delay_ms), n.cooldown_until)
+                WHEN n.cooldown_until IS NULL THEN h.gate_at ELSE greatest(h.gate_at, n.cooldown_until) END,
             blocked_until = greatest(h.blocked_until, n.blocked_until),
             errors = CASE n.errors WHEN 1 THEN h.errors + 1 WHEN 0 THEN 0 ELSE h.errors END
          FROM unnest($1::BIGINT[], $3::SMALLINT[], $4::INTEGER[], $5::BIGINT[], $6::BIGINT[], $7::SMALLINT[])
-            AS n(host_id, in_time, delay_ms, rest_until, blocked_until, errors)
+            AS n(host_id, in_time, delay_ms, cooldown_until, blocked_until, errors)
          LEFT JOIN ({HEADS}) AS head USING (host_id)
          WHERE h.host_id = n.host_id",
         never = i64::MAX
     )
 }
 
-pub(super) async fn settle(
+pub(super) async fn complete(
     connection: &mut Connection<'_>,
-    batch: &[Settlement],
+    batch: &[PreparedCompletion],
     delay_ms: i32,
     max_in_flight: i16,
     now: i64,
 ) -> Result<Vec<bool>> {
     add_final_hosts(connection, batch, delay_ms, max_in_flight).await?;
-    let arrivals = batch
+    let redirect_hosts = batch
         .iter()
-        .filter_map(|settlement| settlement.moved_to.as_ref())
+        .filter_map(|completion| completion.moved_to.as_ref())
         .map(|(row, _)| row.id.host.0);
     let hosts = hosts_of(
         batch
             .iter()
-            .map(|settlement| settlement.ticket.id.host.0)
-            .chain(arrivals),
+            .map(|completion| completion.ticket.id.host.0)
+            .chain(redirect_hosts),
     );
     connection.query(LOCK_HOSTS, &[&hosts]).await?;
 
-    let mut left = vec![None; batch.len()];
-    for (at, until) in leave_queue(connection, batch, now).await? {
-        left[at] = Some(until > now);
+    let mut ended = vec![None; batch.len()];
+    for (at, until) in end_leases(connection, batch, now).await? {
+        ended[at] = Some(until > now);
     }
-    let accepted: Vec<bool> = left.iter().map(Option::is_some).collect();
-    let held: Vec<&Settlement> = batch
+    let accepted: Vec<bool> = ended.iter().map(Option::is_some).collect();
+    let held: Vec<&PreparedCompletion> = batch
         .iter()
         .zip(&accepted)
         .filter(|(_, held)| **held)
-        .map(|(settlement, _)| settlement)
+        .map(|(completion, _)| completion)
         .collect();
-    let in_time: Vec<bool> = left.into_iter().flatten().collect();
+    let in_time: Vec<bool> = ended.into_iter().flatten().collect();
     if held.is_empty() {
         return Ok(accepted);
     }
-    let (mut moves, mut events) = (Moves::default(), Events::default());
+    let (mut deltas, mut events) = (CounterDeltas::default(), Events::default());
     let mut documents = Vec::new();
     for (source_id, origin, status) in update_urls(connection, &held, now).await? {
-        moves.add(source_id, origin, Status::Fetching, -1);
-        moves.add(source_id, origin, status, 1);
+        deltas.add(source_id, origin, Status::Fetching, -1);
+        deltas.add(source_id, origin, status, 1);
     }
-    for settlement in &held {
-        let id = &settlement.ticket.id;
-        events.add(id.host.0, &id.url.0, settlement.event, &settlement.detail);
-        if let Some((row, fetched)) = &settlement.moved_to
-            && arrive(connection, *id, row, fetched, now, &mut moves).await?
+    for completion in &held {
+        let id = &completion.ticket.id;
+        events.add(id.host.0, &id.url.0, completion.event, &completion.detail);
+        if let Some((row, fetched)) = &completion.moved_to
+            && record_redirect_target(connection, *id, row, fetched, now, &mut deltas).await?
         {
             events.add(
                 row.id.host.0,
@@ -110,27 +110,27 @@ pub(super) async fn settle(
                 "{\"by\":\"redirect\"}",
             );
         }
-        if let Some(document) = &settlement.document {
-            let home = settlement.moved_to.as_ref().map_or(*id, |(row, _)| row.id);
-            documents.push((home, document));
+        if let Some(document) = &completion.document {
+            let page = completion.moved_to.as_ref().map_or(*id, |(row, _)| row.id);
+            documents.push((page, document));
         }
     }
     write_documents(connection, documents, now).await?;
     events.write(connection, now).await?;
-    rest(connection, &held, &in_time, now).await?;
-    write_moves(connection, &moves).await?;
+    apply_cooldown(connection, &held, &in_time, now).await?;
+    write_counter_deltas(connection, &deltas).await?;
     Ok(accepted)
 }
 
 async fn add_final_hosts(
     connection: &mut Connection<'_>,
-    batch: &[Settlement],
+    batch: &[PreparedCompletion],
     delay_ms: i32,
     max_in_flight: i16,
 ) -> Result<()> {
     let names: BTreeMap<i64, &str> = batch
         .iter()
-        .filter_map(|settlement| settlement.moved_to.as_ref())
+        .filter_map(|completion| completion.moved_to.as_ref())
         .map(|(row, _)| (row.id.host.0, row.host_key.as_str()))
         .collect();
     if names.is_empty() {
@@ -146,19 +146,19 @@ async fn add_final_hosts(
         .map(drop)
 }
 
-/// Takes rows out of the queue, or makes them wait. The positions that nobody
-/// else has, and when their leases ended or would have.
-async fn leave_queue(
+/// Dequeues rows, or reschedules them. Returns the positions whose lease was not
+/// lost, and when their leases end.
+async fn end_leases(
     connection: &mut Connection<'_>,
-    batch: &[Settlement],
+    batch: &[PreparedCompletion],
     now: i64,
 ) -> Result<Vec<(usize, i64)>> {
     let mut held = Vec::with_capacity(batch.len());
-    for stays in [false, true] {
-        let part: Vec<(usize, &Settlement)> = batch
+    for is_rescheduled in [false, true] {
+        let part: Vec<(usize, &PreparedCompletion)> = batch
             .iter()
             .enumerate()
-            .filter(|(_, settlement)| settlement.due_in.is_some() == stays)
+            .filter(|(_, completion)| completion.due_in.is_some() == is_rescheduled)
             .collect();
         if part.is_empty() {
             continue;
@@ -166,29 +166,29 @@ async fn leave_queue(
         let hosts: Vec<i64> = part.iter().map(|(_, s)| s.ticket.id.host.0).collect();
         let urls: Vec<&[u8]> = part.iter().map(|(_, s)| &s.ticket.id.url.0[..]).collect();
         let attempts: Vec<i32> = part.iter().map(|(_, s)| s.ticket.attempt).collect();
-        let places: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
-        let rows = if stays {
+        let positions: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
+        let rows = if is_rescheduled {
             let dues: Vec<i64> = part
                 .iter()
                 .map(|(_, s)| now.saturating_add(s.due_in.unwrap_or(0)))
                 .collect();
             connection
-                .query(WAIT_IN_QUEUE, &[&hosts, &urls, &attempts, &places, &dues])
+                .query(RESCHEDULE, &[&hosts, &urls, &attempts, &positions, &dues])
                 .await?
         } else {
             connection
-                .query(LEAVE_QUEUE, &[&hosts, &urls, &attempts, &places])
+                .query(DEQUEUE, &[&hosts, &urls, &attempts, &positions])
                 .await?
         };
-        let place = |row: &Row| (row.get::<_, i32>(0).unsigned_abs() as usize, row.get(1));
-        held.extend(rows.iter().map(place));
+        let position = |row: &Row| (row.get::<_, i32>(0).unsigned_abs() as usize, row.get(1));
+        held.extend(rows.iter().map(position));
     }
     Ok(held)
 }
 
 async fn update_urls(
     connection: &mut Connection<'_>,
-    held: &[&Settlement],
+    held: &[&PreparedCompletion],
     now: i64,
 ) -> Result<Vec<(i64, i16, Status)>> {
     let hosts: Vec<i64> = held.iter().map(|s| s.ticket.id.host.0).collect();
@@ -199,7 +199,7 @@ async fn update_urls(
     let attempts: Vec<i32> = held.iter().map(|s| s.ticket.attempt).collect();
     let fetched: Vec<i32> = held.iter().map(|s| i32::from(s.was_fetched)).collect();
     let retries: Vec<i16> = held.iter().map(|s| retries(s.retries)).collect();
-    let remember: Vec<bool> = held.iter().map(|s| s.fetched.is_some()).collect();
+    let has_validators: Vec<bool> = held.iter().map(|s| s.fetched.is_some()).collect();
     let of = |get: fn(&Fetched) -> Option<&str>| {
         held.iter()
             .map(|s| s.fetched.as_ref().and_then(get))
@@ -215,8 +215,19 @@ async fn update_urls(
         .query(
             UPDATE_URLS,
             &[
-                &hosts, &urls, &statuses, &reasons, &errors, &attempts, &fetched, &retries,
-                &remember, &etags, &modified, &hashes, &now,
+                &hosts,
+                &urls,
+                &statuses,
+                &reasons,
+                &errors,
+                &attempts,
+                &fetched,
+                &retries,
+                &has_validators,
+                &etags,
+                &modified,
+                &hashes,
+                &now,
             ],
         )
         .await?;
@@ -234,15 +245,15 @@ fn retries(retries: Retries) -> i16 {
     }
 }
 
-/// The final URL of a redirect: fetched, whatever it was before, unless someone
-/// is fetching it right now.
-async fn arrive(
+/// Records the final URL of a redirect as fetched, whatever its status, unless it is
+/// being fetched right now.
+async fn record_redirect_target(
     connection: &mut Connection<'_>,
     from: FrontierId,
     row: &Prepared,
     fetched: &Fetched,
     now: i64,
-    moves: &mut Moves,
+    deltas: &mut CounterDeltas,
 ) -> Result<bool> {
     let (host, url) = (row.id.host.0, &row.id.url.0[..]);
     connection
@@ -275,8 +286,8 @@ async fn arrive(
                     &[&host, &url, &now, &fetched.etag, &fetched.last_modified, &fetched.content_hash],
                 )
                 .await?;
-            moves.add(known.get(0), known.get(1), stored_status(known.get(2)), -1);
-            moves.add(known.get(0), known.get(1), Status::Fetched, 1);
+            deltas.add(known.get(0), known.get(1), stored_status(known.get(2)), -1);
+            deltas.add(known.get(0), known.get(1), Status::Fetched, 1);
         }
         None => {
             connection
@@ -303,51 +314,61 @@ async fn arrive(
                     ],
                 )
                 .await?;
-            moves.add(row.source_id, row.origin, Status::Fetched, 1);
+            deltas.add(row.source_id, row.origin, Status::Fetched, 1);
         }
     }
     Ok(true)
 }
 
-/// The hosts after their requests ended.
-async fn rest(
+/// Updates the hosts after their requests ended.
+async fn apply_cooldown(
     connection: &mut Connection<'_>,
-    held: &[&Settlement],
+    held: &[&PreparedCompletion],
     in_time: &[bool],
     now: i64,
 ) -> Result<()> {
-    let mut ends: BTreeMap<i64, (i16, Vec<HostRest>)> = BTreeMap::new();
-    for (settlement, in_time) in held.iter().zip(in_time) {
-        let end = ends.entry(settlement.ticket.id.host.0).or_default();
-        end.0 += i16::from(*in_time);
-        end.1.push(settlement.host);
-        if let Some((row, _)) = &settlement.moved_to {
-            ends.entry(row.id.host.0).or_default();
+    let mut by_host: BTreeMap<i64, (i16, Vec<PreparedHostChange>)> = BTreeMap::new();
+    for (completion, in_time) in held.iter().zip(in_time) {
+        let host = by_host.entry(completion.ticket.id.host.0).or_default();
+        host.0 += i16::from(*in_time);
+        host.1.push(completion.host);
+        if let Some((row, _)) = &completion.moved_to {
+            by_host.entry(row.id.host.0).or_default();
         }
     }
-    // Where only a redirect arrived, nothing ended and nothing rests.
-    let are_at_rest: Vec<bool> = ends.values().map(|(_, rests)| !rests.is_empty()).collect();
-    let sums: Vec<(i64, i16, HostRest)> = ends
+    // A host that is only the target of a redirect has no request and no cooldown.
+    let had_requests: Vec<bool> = by_host
+        .values()
+        .map(|(_, changes)| !changes.is_empty())
+        .collect();
+    let merged: Vec<(i64, i16, PreparedHostChange)> = by_host
         .into_iter()
-        .map(|(host, (in_time, rests))| (host, in_time, HostRest::sum(&rests)))
+        .map(|(host, (in_time, changes))| (host, in_time, PreparedHostChange::merge(&changes)))
         .collect();
-    let hosts: Vec<i64> = sums.iter().map(|(host, ..)| *host).collect();
-    let in_time: Vec<i16> = sums.iter().map(|(_, in_time, _)| *in_time).collect();
-    let delays: Vec<Option<i32>> = sums.iter().map(|(.., sum)| sum.delay_ms).collect();
-    let rests: Vec<Option<i64>> = sums
+    let hosts: Vec<i64> = merged.iter().map(|(host, ..)| *host).collect();
+    let in_time: Vec<i16> = merged.iter().map(|(_, in_time, _)| *in_time).collect();
+    let delays: Vec<Option<i32>> = merged.iter().map(|(.., change)| change.delay_ms).collect();
+    let cooldowns: Vec<Option<i64>> = merged
         .iter()
-        .zip(are_at_rest)
-        .map(|((.., sum), is_at_rest)| is_at_rest.then(|| now.saturating_add(sum.rest_ms)))
+        .zip(had_requests)
+        .map(|((.., change), had_requests)| {
+            had_requests.then(|| now.saturating_add(change.cooldown_ms))
+        })
         .collect();
-    let blocks: Vec<i64> = sums
+    let blocks: Vec<i64> = merged
         .iter()
-        .map(|(.., sum)| sum.blocked_until(now))
+        .map(|(.., change)| change.blocked_until(now))
         .collect();
-    let errors: Vec<i16> = sums.iter().map(|(.., sum)| i16::from(sum.errors)).collect();
+    let errors: Vec<i16> = merged
+        .iter()
+        .map(|(.., change)| i16::from(change.errors))
+        .collect();
     connection
         .execute(
-            &rest_sql(),
-            &[&hosts, &now, &in_time, &delays, &rests, &blocks, &errors],
+            &cooldown_sql(),
+            &[
+                &hosts, &now, &in_time, &delays, &cooldowns, &blocks, &errors,
+            ],
         )
         .await
         .map(drop)

@@ -1,25 +1,26 @@
-//! What the end of a claim does to the rows, worked out once for both engines.
-//! Pure: an outcome in, flat instructions out.
+//! Prepares completions for the engines: how the end of a claim changes the rows,
+//! decided once for both. Pure: an outcome in, flat instructions out.
 
 use serde_json::{Value as Json, json};
 
-use crate::documents::{PreparedDocument, prepare};
 use crate::frontier::{Completion, HostChange, LeaseToken, Outcome, Status};
 use crate::moment::millis;
-use crate::submission::{Prepared, storable};
+use crate::new_document::{PreparedDocument, prepare_document};
+use crate::storable::storable;
+use crate::submission::Prepared;
 
-/// What to do with the rows of one claimed URL.
+/// The changes to the rows of one claimed URL.
 #[derive(Debug, Clone)]
-pub(crate) struct Settlement {
+pub(crate) struct PreparedCompletion {
     pub(crate) ticket: LeaseToken,
     /// The status from now on; `None` keeps what it was before the claim.
     pub(crate) status: Option<Status>,
     pub(crate) reason: Option<String>,
     pub(crate) error: Option<String>,
-    /// Stays in the queue, due after so many milliseconds.
+    /// Stays in the queue, due after this many milliseconds.
     pub(crate) due_in: Option<i64>,
     pub(crate) retries: Retries,
-    /// Whether a request was made and answered.
+    /// Whether a request was made and a response received.
     pub(crate) was_fetched: bool,
     /// New validators and hash; `None` keeps the old ones.
     pub(crate) fetched: Option<Fetched>,
@@ -28,7 +29,7 @@ pub(crate) struct Settlement {
     pub(crate) moved_to: Option<(Prepared, Fetched)>,
     pub(crate) event: &'static str,
     pub(crate) detail: String,
-    pub(crate) host: HostRest,
+    pub(crate) host: PreparedHostChange,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(crate) enum Retries {
     Count,
 }
 
-/// What is remembered of a good answer.
+/// Validators and hash of a successful response.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fetched {
     pub(crate) etag: Option<String>,
@@ -48,24 +49,24 @@ pub(crate) struct Fetched {
 
 /// [`HostChange`] in the units of the schema.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct HostRest {
+pub(crate) struct PreparedHostChange {
     pub(crate) delay_ms: Option<i32>,
     pub(crate) block_ms: i64,
-    pub(crate) rest_ms: i64,
+    pub(crate) cooldown_ms: i64,
     /// 1 counts, 0 resets, -1 leaves the count of errors.
     pub(crate) errors: i8,
 }
 
 const MAX_DELAY_MS: u128 = 3_600_000;
 
-pub(crate) fn host_rest(change: &HostChange, outcome: &Outcome) -> HostRest {
+pub(crate) fn prepare_host_change(change: &HostChange, outcome: &Outcome) -> PreparedHostChange {
     let untouched = matches!(outcome, Outcome::Released | Outcome::Deferred { .. });
-    HostRest {
+    PreparedHostChange {
         delay_ms: change
             .delay
             .map(|delay| delay.as_millis().min(MAX_DELAY_MS) as i32),
         block_ms: change.block_for.map_or(0, millis),
-        rest_ms: millis(change.rest),
+        cooldown_ms: millis(change.cooldown),
         errors: if change.is_error {
             1
         } else {
@@ -74,9 +75,9 @@ pub(crate) fn host_rest(change: &HostChange, outcome: &Outcome) -> HostRest {
     }
 }
 
-pub(crate) fn settle(completion: &Completion) -> Settlement {
-    let host = host_rest(&completion.host, &completion.outcome);
-    let base = Settlement {
+pub(crate) fn prepare_completion(completion: &Completion) -> PreparedCompletion {
+    let host = prepare_host_change(&completion.host, &completion.outcome);
+    let base = PreparedCompletion {
         ticket: completion.ticket,
         status: Some(Status::Fetched),
         reason: None,
@@ -103,14 +104,14 @@ pub(crate) fn settle(completion: &Completion) -> Settlement {
             content_hash,
             document,
             again_in,
-        } => Settlement {
+        } => PreparedCompletion {
             due_in: again_in.map(millis),
             fetched: Some(fetched(etag, last_modified, content_hash)),
-            document: document.as_deref().map(prepare),
+            document: document.as_deref().map(prepare_document),
             detail: detail(json!({})),
             ..base
         },
-        Outcome::NotModified { again_in } => Settlement {
+        Outcome::NotModified { again_in } => PreparedCompletion {
             due_in: again_in.map(millis),
             event: "not_modified",
             detail: detail(json!({})),
@@ -122,16 +123,16 @@ pub(crate) fn settle(completion: &Completion) -> Settlement {
             last_modified,
             content_hash,
             document,
-        } => Settlement {
+        } => PreparedCompletion {
             status: Some(Status::Dead),
             reason: Some("redirect".to_owned()),
-            document: document.as_deref().map(prepare),
+            document: document.as_deref().map(prepare_document),
             detail: detail(json!({ "to": to.target.url.as_str() })),
             moved_to: Some((Prepared::of(to), fetched(etag, last_modified, content_hash))),
             event: "redirected",
             ..base
         },
-        Outcome::Failed { error, retry_in } => Settlement {
+        Outcome::Failed { error, retry_in } => PreparedCompletion {
             status: Some(Status::Failed),
             error: Some(storable(error)),
             due_in: Some(millis(*retry_in)),
@@ -140,8 +141,8 @@ pub(crate) fn settle(completion: &Completion) -> Settlement {
             detail: detail(json!({ "error": error, "retry_in_ms": millis(*retry_in) })),
             ..base
         },
-        Outcome::Deferred { reason, retry_in } => Settlement {
-            // `Failed` would say that a retry was used up; it waits, that is all.
+        Outcome::Deferred { reason, retry_in } => PreparedCompletion {
+            // `Failed` would count a retry; this one only waits.
             status: Some(Status::Pending),
             reason: Some(storable(reason)),
             due_in: Some(millis(*retry_in)),
@@ -151,7 +152,7 @@ pub(crate) fn settle(completion: &Completion) -> Settlement {
             detail: detail(json!({ "reason": reason, "retry_in_ms": millis(*retry_in) })),
             ..base
         },
-        Outcome::Dead { reason, error } => Settlement {
+        Outcome::Dead { reason, error } => PreparedCompletion {
             status: Some(Status::Dead),
             reason: Some(storable(reason)),
             error: error.as_deref().map(storable),
@@ -160,7 +161,7 @@ pub(crate) fn settle(completion: &Completion) -> Settlement {
             detail: detail(json!({ "reason": reason, "error": error })),
             ..base
         },
-        Outcome::Released => Settlement {
+        Outcome::Released => PreparedCompletion {
             status: None,
             due_in: Some(0),
             retries: Retries::Keep,
@@ -184,15 +185,19 @@ fn fetched(
     }
 }
 
-impl HostRest {
-    /// Several completions of one host: the longest waits, the last delay.
-    pub(crate) fn sum(rests: &[Self]) -> Self {
-        let longest = |of: fn(&Self) -> i64| rests.iter().map(of).max().unwrap_or(0);
+impl PreparedHostChange {
+    /// Merges several completions of one host: the longest waits, the last delay.
+    pub(crate) fn merge(changes: &[Self]) -> Self {
+        let longest = |of: fn(&Self) -> i64| changes.iter().map(of).max().unwrap_or(0);
         Self {
-            delay_ms: rests.iter().rev().find_map(|rest| rest.delay_ms),
-            block_ms: longest(|rest| rest.block_ms),
-            rest_ms: longest(|rest| rest.rest_ms),
-            errors: rests.iter().map(|rest| rest.errors).max().unwrap_or(-1),
+            delay_ms: changes.iter().rev().find_map(|change| change.delay_ms),
+            block_ms: longest(|change| change.block_ms),
+            cooldown_ms: longest(|change| change.cooldown_ms),
+            errors: changes
+                .iter()
+                .map(|change| change.errors)
+                .max()
+                .unwrap_or(-1),
         }
     }
 

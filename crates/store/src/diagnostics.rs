@@ -1,6 +1,5 @@
-//! What a doctor asks: how big it is, which hosts are late and why, which
-//! leases ended without a word, what was given up. Only reads, and counts no
-//! further than a person would wait.
+//! Diagnostics for `tidings doctor`: size, overdue hosts and why, expired leases,
+//! permanent failures. Read-only, and bounded so that an operator need not wait.
 
 use std::time::Duration;
 
@@ -10,33 +9,33 @@ use crate::ids::HostId;
 use crate::moment::Moment;
 use crate::store::Store;
 
-/// The database itself.
+/// Size and connections of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     pub bytes: u64,
-    /// Open connections and the most that there may be, where there is a server.
+    /// Open connections and their limit, where there is a server.
     pub connections: Option<(u64, u64)>,
 }
 
-/// Why the most urgent URL of a host that is due was not fetched yet.
+/// Why the most urgent due URL of a host was not fetched yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Overdue {
-    /// Nobody has come for it.
+    /// No worker has claimed it.
     Ready,
-    /// The host is being asked, or has just been.
+    /// The host has a request in flight, or its delay is not over.
     Gated,
-    /// The host is blocked: Retry-After, trouble, or a person.
+    /// The host is blocked: Retry-After, errors, or an operator.
     Blocked,
 }
 
-/// The hosts that are late for the same reason.
+/// The hosts that are overdue for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverdueHosts {
     pub late: Overdue,
     pub hosts: u64,
-    /// The one that waits longest: how long its URL has been due.
+    /// The longest overdue of them: how long its URL has been due.
     pub overdue: Duration,
-    /// How long it could have been asked for; zero while it can't.
+    /// How long it has been ready to be fetched; zero while it is not.
     pub ready_for: Duration,
     pub id: HostId,
     pub host: String,
@@ -49,12 +48,12 @@ pub struct OverdueHosts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Leases {
     pub live: u64,
-    /// Ended without a word: their workers are gone.
+    /// Expired without completion: their workers are gone.
     pub ended: u64,
     pub longest_ended: Duration,
 }
 
-/// URLs that were given up for the same reason.
+/// URLs that failed permanently for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermanentFailures {
     pub reason: String,
@@ -62,26 +61,31 @@ pub struct PermanentFailures {
     pub example: String,
 }
 
-/// More dead URLs are described by this many of them.
-const LOOKED_AT: i64 = 100_000;
+/// A sample of this size describes any larger number of dead URLs.
+const MAX_SAMPLED_URLS: i64 = 100_000;
 
 impl Store {
     pub async fn diagnostics(&self) -> Result<Diagnostics> {
-        let rows = self.rows(Statement::new(self.vitals_sql(), [])).await?;
+        let rows = self
+            .rows(Statement::new(self.diagnostics_sql(), []))
+            .await?;
         let Some(row) = rows.first() else {
-            return Err(crate::StoreError::corrupt("answer", "no vitals"));
+            return Err(crate::StoreError::corrupt(
+                "query result",
+                "no diagnostics row",
+            ));
         };
-        let (used, most) = (row.optional_int(1)?, row.optional_int(2)?);
+        let (used, max) = (row.optional_int(1)?, row.optional_int(2)?);
         Ok(Diagnostics {
             bytes: row.int(0)?.unsigned_abs(),
             connections: used
-                .zip(most)
-                .map(|(used, most)| (used.unsigned_abs(), most.unsigned_abs())),
+                .zip(max)
+                .map(|(used, max)| (used.unsigned_abs(), max.unsigned_abs())),
         })
     }
 
-    /// The hosts whose URLs are due, by why they wait. Looks at every host that
-    /// waits.
+    /// The hosts whose URLs are due, by the reason for the wait. Scans every host
+    /// with queued URLs.
     pub async fn overdue_hosts(&self) -> Result<Vec<OverdueHosts>> {
         let now = self.now().await?;
         let mut found = Vec::new();
@@ -105,10 +109,10 @@ impl Store {
                 "SELECT head_due, ready_at, host_key, delay_ms, block_reason, blocked_until, host_id {which}
                  ORDER BY {first} LIMIT 1"
             );
-            let answers = self
+            let results = self
                 .run(vec![count, Statement::new(oldest, [Value::from(now)])])
                 .await?;
-            let (Some(count), Some(row)) = (answers[0].rows.first(), answers[1].rows.first())
+            let (Some(count), Some(row)) = (results[0].rows.first(), results[1].rows.first())
             else {
                 continue;
             };
@@ -133,7 +137,7 @@ impl Store {
         let now = self.now().await?;
         let sql = format!(
             "SELECT CASE WHEN due_at > $1 THEN 1 ELSE 0 END, count(*), min(due_at) FROM {} WHERE owner IS NOT NULL GROUP BY 1",
-            self.waiting().leases
+            self.lease_sql().leases
         );
         let mut leases = Leases::default();
         for row in self.rows(Statement::new(sql, [Value::from(now)])).await? {
@@ -155,7 +159,7 @@ impl Store {
         let sql = "SELECT reason, count(*), min(url) FROM
                 (SELECT coalesce(reason, 'unknown') AS reason, url FROM urls WHERE status = 4 ORDER BY host_id, url_id LIMIT $1) AS some_urls
             GROUP BY reason ORDER BY 2 DESC, 1 LIMIT $2";
-        let values = [Value::Int(LOOKED_AT), Value::Int(i64::from(reasons))];
+        let values = [Value::Int(MAX_SAMPLED_URLS), Value::Int(i64::from(reasons))];
         let permanent_failures = |row: &Row| -> Result<PermanentFailures> {
             Ok(PermanentFailures {
                 reason: row.text(0)?,

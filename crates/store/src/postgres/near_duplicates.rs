@@ -1,6 +1,6 @@
-//! Sketches and their keys, a statement each for the whole batch. Two
-//! transactions that run at the same moment don't see each other: copies that
-//! arrive so start two clusters, and later ones join that of the most alike.
+//! Sketches and their keys, a statement each for the whole batch. Concurrent
+//! transactions don't see each other: near-duplicates in them start two clusters,
+//! and later ones join that of the most similar.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,12 @@ use tidings_document::Sketch;
 use super::pool::Connection;
 use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
-use crate::near::{NearDuplicate, joined, keys_with_room, likeliest, most_alike, stored_key};
+use crate::near_duplicates::{
+    NearDuplicate, joined, keys_with_room, likeliest, most_similar, stored_key,
+};
 
-/// With a limit, since a plan that reads the whole table while it is small would be
-/// kept when it is large.
+/// With a limit, since a cached plan that scans the table while it is small would
+/// still be used when it is large.
 const UNDER_KEYS: &str = "SELECT n.sketch_key, k.host_id, k.url_id FROM unnest($1::BIGINT[]) AS n(sketch_key)
     CROSS JOIN LATERAL (SELECT host_id, url_id FROM sketch_keys WHERE sketch_key = n.sketch_key LIMIT 32) AS k";
 
@@ -21,28 +23,28 @@ const CANDIDATES: &str = "SELECT n.host_id, n.url_id, s.sketch, d.cluster
     CROSS JOIN LATERAL (SELECT sketch FROM sketches WHERE host_id = n.host_id AND url_id = n.url_id LIMIT 1) AS s
     CROSS JOIN LATERAL (SELECT cluster FROM documents WHERE host_id = n.host_id AND url_id = n.url_id LIMIT 1) AS d";
 
-const KEEP: &str = "INSERT INTO sketches (host_id, url_id, sketch)
+const UPSERT_SKETCHES: &str = "INSERT INTO sketches (host_id, url_id, sketch)
     SELECT * FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BYTEA[])
     ON CONFLICT (host_id, url_id) DO UPDATE SET sketch = excluded.sketch";
 
-const KEEP_KEYS: &str = "INSERT INTO sketch_keys (sketch_key, host_id, url_id)
+const INSERT_KEYS: &str = "INSERT INTO sketch_keys (sketch_key, host_id, url_id)
     SELECT * FROM unnest($1::BIGINT[], $2::BIGINT[], $3::BYTEA[]) ON CONFLICT DO NOTHING";
 
-const FORGET: &str =
+const DELETE_SKETCHES: &str =
     "DELETE FROM sketches s USING unnest($1::BIGINT[], $2::BYTEA[]) AS n(host_id, url_id)
     WHERE s.host_id = n.host_id AND s.url_id = n.url_id RETURNING s.host_id, s.url_id, s.sketch";
 
-const FORGET_KEYS: &str = "DELETE FROM sketch_keys k
+const DELETE_KEYS: &str = "DELETE FROM sketch_keys k
     USING unnest($1::BIGINT[], $2::BIGINT[], $3::BYTEA[]) AS n(sketch_key, host_id, url_id)
     WHERE k.sketch_key = n.sketch_key AND k.host_id = n.host_id AND k.url_id = n.url_id";
 
 /// The documents under each key.
 type Under = HashMap<i64, Vec<FrontierId>>;
 
-/// Documents that may be alike, with the cluster that each is in.
+/// Candidates for near-duplicates, with the cluster of each.
 type Known = HashMap<FrontierId, (Sketch, FrontierId)>;
 
-/// The document most like a text.
+/// The document most similar to a text.
 pub(super) async fn nearest(
     connection: &mut Connection<'_>,
     sketch: &Sketch,
@@ -53,9 +55,9 @@ pub(super) async fn nearest(
     Ok(compare(&known, &under, sketch))
 }
 
-/// Keeps the sketches of documents of which none comes twice; for each the
-/// cluster that it joins. Earlier ones of the batch are found by later ones.
-pub(super) async fn place(
+/// Inserts the sketches of documents without repeated ids; for each the cluster
+/// that it joins. Earlier ones of the batch are found by later ones.
+pub(super) async fn insert_sketches(
     connection: &mut Connection<'_>,
     documents: &[(FrontierId, &Sketch)],
 ) -> Result<Vec<Option<FrontierId>>> {
@@ -84,25 +86,30 @@ pub(super) async fn place(
     }
     let (hosts, urls) = columns(documents.iter().map(|(id, _)| id));
     let bytes: Vec<Vec<u8>> = sketches.iter().map(|sketch| sketch.to_bytes()).collect();
-    connection.execute(KEEP, &[&hosts, &urls, &bytes]).await?;
-    write_keys(connection, KEEP_KEYS, keys).await?;
+    connection
+        .execute(UPSERT_SKETCHES, &[&hosts, &urls, &bytes])
+        .await?;
+    write_keys(connection, INSERT_KEYS, keys).await?;
     Ok(clusters)
 }
 
-/// Forgets the sketches of documents that have another text now.
-pub(super) async fn forget(connection: &mut Connection<'_>, ids: &[FrontierId]) -> Result<()> {
+/// Deletes the sketches of documents whose text has changed.
+pub(super) async fn delete_sketches(
+    connection: &mut Connection<'_>,
+    ids: &[FrontierId],
+) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
     let (hosts, urls) = columns(ids.iter());
     let mut keys = Vec::new();
-    for row in connection.query(FORGET, &[&hosts, &urls]).await? {
+    for row in connection.query(DELETE_SKETCHES, &[&hosts, &urls]).await? {
         let sketch = Sketch::from_bytes(row.get(2));
         if let (Some(id), Some(sketch)) = (id(&row, 0), sketch) {
             keys.extend(sketch.keys().iter().map(|key| (stored_key(*key), id)));
         }
     }
-    write_keys(connection, FORGET_KEYS, keys).await
+    write_keys(connection, DELETE_KEYS, keys).await
 }
 
 async fn write_keys(
@@ -110,7 +117,7 @@ async fn write_keys(
     sql: &str,
     mut rows: Vec<(i64, FrontierId)>,
 ) -> Result<()> {
-    // Neighbours go to the same pages of the index.
+    // Sorted, neighbours hit the same pages of the index.
     rows.sort_unstable();
     let keys: Vec<i64> = rows.iter().map(|(key, _)| *key).collect();
     let (hosts, urls) = columns(rows.iter().map(|(_, id)| id));
@@ -118,7 +125,7 @@ async fn write_keys(
     Ok(())
 }
 
-/// The documents under each key that one text seeks.
+/// The documents under each key of the look-up for one text.
 fn lists<'a>(under: &'a Under, sketch: &'a Sketch) -> impl Iterator<Item = &'a [FrontierId]> {
     let sought = sketch.sought().iter();
     sought.map(|key| under.get(&stored_key(*key)).map_or(&[][..], Vec::as_slice))
@@ -154,11 +161,11 @@ async fn known(connection: &mut Connection<'_>, ids: &[FrontierId]) -> Result<Kn
     Ok(rows.iter().filter_map(known).collect())
 }
 
-/// The most alike of the documents under the keys of a text.
+/// The most similar of the documents under the keys of a text.
 fn compare(known: &Known, under: &Under, sketch: &Sketch) -> Option<NearDuplicate> {
     let ids = likeliest(lists(under, sketch));
     let candidates = ids.iter().filter_map(|id| Some((*id, &known.get(id)?.0)));
-    let (id, similarity) = most_alike(sketch, candidates)?;
+    let (id, similarity) = most_similar(sketch, candidates)?;
     let cluster = known.get(&id)?.1;
     Some(NearDuplicate {
         id,

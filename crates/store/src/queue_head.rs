@@ -1,20 +1,20 @@
-//! The head of a host: the priority and due time under which it waits to be
+//! The head of a host's queue: the priority and due time by which the host is
 //! claimed. Pure rules, shared by both engines.
 
-/// What a host waits with. Priority 0 means that nothing is queued.
+/// A position in a host's queue. Priority 0 means that the queue is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct QueueHead {
     pub(crate) priority: i16,
     pub(crate) due: i64,
 }
 
-impl Head {
+impl QueueHead {
     pub(crate) const EMPTY: Self = Self {
         priority: 0,
         due: i64::MAX,
     };
 
-    /// The better of two: of what is due the more urgent, else what is due first.
+    /// The better of two: the higher priority if both are due, else the earlier.
     pub(crate) fn better(self, other: Self, now: i64) -> Self {
         let rank = |head: Self| {
             let is_due = head.due <= now;
@@ -36,15 +36,15 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
-    use super::Head;
+    use super::QueueHead;
 
     #[test]
-    fn what_is_due_and_urgent_comes_first() {
-        let head = |priority, due| Head { priority, due };
+    fn due_and_urgent_heads_come_first() {
+        let head = |priority, due| QueueHead { priority, due };
         let rows = [
             (
                 "anything beats nothing",
-                Head::EMPTY,
+                QueueHead::EMPTY,
                 head(1, 900),
                 head(1, 900),
             ),
@@ -70,7 +70,7 @@ mod tests {
         ];
         for (name, a, b, best) in rows {
             assert_eq!(a.better(b, 100), best, "{name}");
-            assert_eq!(b.better(a, 100), best, "{name}, turned");
+            assert_eq!(b.better(a, 100), best, "{name}, swapped");
         }
     }
 }

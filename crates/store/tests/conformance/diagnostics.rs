@@ -1,4 +1,4 @@
-//! What a doctor asks of the store.
+//! Diagnostics for `tidings doctor`.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use tidings_store::{ClaimRequest, Completion, HostChange, Leases, Moment, Outcom
 use crate::fixture::{Fixture, MINUTE, SECOND, WORKER, failed, id};
 
 on_both_engines!(
-    vitals_are_told,
-    late_hosts_are_told_apart,
-    ended_leases_are_counted,
-    what_was_given_up_is_counted_by_reason,
+    size_and_connections_are_reported,
+    overdue_hosts_are_grouped_by_reason,
+    expired_leases_are_counted,
+    permanent_failures_are_counted_by_reason,
 );
 
-async fn vitals_are_told(t: Fixture) {
+async fn size_and_connections_are_reported(t: Fixture) {
     let diagnostics = t.store.diagnostics().await.unwrap();
     assert!(diagnostics.bytes > 10_000, "{diagnostics:?}");
     let is_server = t.address.starts_with("postgres");
     assert_eq!(diagnostics.connections.is_some(), is_server);
-    if let Some((used, most)) = diagnostics.connections {
-        assert!(used >= 1 && most >= used, "{diagnostics:?}");
+    if let Some((used, max)) = diagnostics.connections {
+        assert!(used >= 1 && max >= used, "{diagnostics:?}");
     }
 }
 
-async fn late_hosts_are_told_apart(t: Fixture) {
+async fn overdue_hosts_are_grouped_by_reason(t: Fixture) {
     assert_eq!(t.store.overdue_hosts().await.unwrap(), []);
     t.submit(&[
         "https://a.example/1",
@@ -33,24 +33,24 @@ async fn late_hosts_are_told_apart(t: Fixture) {
         "https://d.example/1",
     ])
     .await;
-    // b is being asked, c is blocked, a and d wait for somebody.
+    // b has a request in flight, c is blocked, a and d are ready for a worker.
     let claims = t.claim(4).await;
     let of = |host: &str| {
         let named = |claim: &&tidings_store::Claim| claim.url.host() == host;
         claims.iter().find(named).unwrap().ticket
     };
-    let given_back = ["a.example", "c.example", "d.example"];
-    let released = given_back.map(|host| Completion::new(of(host), Outcome::Released));
+    let unfetched = ["a.example", "c.example", "d.example"];
+    let released = unfetched.map(|host| Completion::new(of(host), Outcome::Released));
     t.store.complete(&released).await.unwrap();
     let until = Moment(t.store.now().await.unwrap().0 + 3_600_000);
     let c = id("https://c.example/1").host;
-    t.store.block_host(c, until, "it is ill").await.unwrap();
-    t.pass(30 * SECOND);
+    t.store.block_host(c, until, "maintenance").await.unwrap();
+    t.advance(30 * SECOND);
 
     let late = t.store.overdue_hosts().await.unwrap();
-    let told: Vec<_> = late.iter().map(|late| (late.late, late.hosts)).collect();
+    let reasons: Vec<_> = late.iter().map(|late| (late.late, late.hosts)).collect();
     assert_eq!(
-        told,
+        reasons,
         [
             (Overdue::Ready, 2),
             (Overdue::Gated, 1),
@@ -76,12 +76,12 @@ async fn late_hosts_are_told_apart(t: Fixture) {
     );
     assert_eq!(
         (blocked.host.as_str(), blocked.block_reason.as_deref()),
-        ("c.example", Some("it is ill"))
+        ("c.example", Some("maintenance"))
     );
     assert_eq!(blocked.blocked_until, Some(until));
 }
 
-async fn ended_leases_are_counted(t: Fixture) {
+async fn expired_leases_are_counted(t: Fixture) {
     assert_eq!(t.store.leases().await.unwrap(), Leases::default());
     t.submit(&["https://a.example/1", "https://b.example/1"])
         .await;
@@ -93,13 +93,13 @@ async fn ended_leases_are_counted(t: Fixture) {
     t.store.claim(&request(5 * MINUTE)).await.unwrap();
     let leases = t.store.leases().await.unwrap();
     assert_eq!((leases.live, leases.ended), (2, 0));
-    t.pass(3 * MINUTE);
+    t.advance(3 * MINUTE);
     let leases = t.store.leases().await.unwrap();
     assert_eq!((leases.live, leases.ended), (1, 1));
     assert_eq!(leases.longest_ended, 2 * MINUTE);
 }
 
-async fn what_was_given_up_is_counted_by_reason(t: Fixture) {
+async fn permanent_failures_are_counted_by_reason(t: Fixture) {
     let urls = [1, 2, 3, 4].map(|n| format!("https://{n}.example/"));
     t.submit(&urls.each_ref().map(String::as_str)).await;
     for claim in t.claim(4).await {
@@ -121,12 +121,12 @@ async fn what_was_given_up_is_counted_by_reason(t: Fixture) {
         };
         t.store.complete(&[completion]).await.unwrap();
     }
-    let told = t.store.permanent_failures(10).await.unwrap();
-    let told: Vec<_> = told
+    let failures = t.store.permanent_failures(10).await.unwrap();
+    let counts: Vec<_> = failures
         .iter()
-        .map(|permanent_failures| (permanent_failures.reason.as_str(), permanent_failures.urls))
+        .map(|failures| (failures.reason.as_str(), failures.urls))
         .collect();
-    assert_eq!(told, [("not_found", 2), ("gone", 1)]);
+    assert_eq!(counts, [("not_found", 2), ("gone", 1)]);
     let most = t.store.permanent_failures(1).await.unwrap();
     assert_eq!(most.len(), 1);
     assert!(most[0].example.starts_with("https://"), "{most:?}");
