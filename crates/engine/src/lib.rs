@@ -12,6 +12,7 @@ mod memory;
 mod outside;
 mod poll;
 mod registry;
+mod robots_cache;
 mod seeds;
 mod selectors;
 mod settings;
@@ -31,6 +32,7 @@ pub use poll::{
     PolledSource, Poller, SeenItem, SourceCheck, environment,
 };
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
+pub use robots_cache::StoreRobotsCache;
 pub use seeds::{StarterReport, seed};
 pub use selectors::{ArticleSelectors, SelectorSettings};
 pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};

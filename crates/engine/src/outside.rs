@@ -2,6 +2,7 @@
 //! at its gate, robots.txt first, the answer, and the gate told what was learned.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use tidings_url::ProxyHosts;
 use tokio::time::{interval_at, sleep_until};
 use tracing::debug;
 
+use crate::robots_cache::StoreRobotsCache;
 use crate::way::{PoliteFetch, Politeness};
 use crate::work::safe_lease_window;
 
@@ -39,8 +41,9 @@ pub(crate) enum FetchResult {
 impl FetchContext {
     pub fn new(client: Client, store: Store) -> Self {
         let proxies = ProxyHosts::default();
+        let cache = Arc::new(StoreRobotsCache::new(store.clone()));
         Self {
-            robots: RobotsGate::new(client.clone(), Some(store.clone()), proxies.clone()),
+            robots: RobotsGate::new(client.clone(), Some(cache), proxies.clone()),
             store,
             client,
             proxies,

@@ -158,7 +158,7 @@ impl<'a> PoliteFetch<'a> {
             steps.floor = floor;
             steps.delay
         };
-        if was_just_asked || permission.is_some_and(|permission| permission.was_asked) {
+        if was_just_asked || permission.is_some_and(|permission| permission.was_fetched) {
             sleep(delay.max(floor)).await;
         }
         let mut steps = self.steps();

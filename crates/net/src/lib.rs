@@ -49,7 +49,9 @@ pub use media::Media;
 pub use proxy::Proxy;
 pub use request::{Hop, Protocol, Purpose, Request, Response, Timings};
 pub use retry_after::retry_after;
-pub use robots::{Permission, RobotsGate, RobotsRules, Verdict};
+pub use robots::{
+    Permission, RobotsCache, RobotsCacheError, RobotsGate, RobotsRecord, RobotsRules, Verdict,
+};
 
 // What callers need to name certificates, headers and ranges.
 pub use http;

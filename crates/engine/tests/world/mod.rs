@@ -90,9 +90,9 @@ impl Table {
         // The gate moves with the clock of the test: waiting for it is no use.
         outside.patience = Duration::ZERO;
         let clock = Arc::clone(&self.clock);
-        outside.robots = outside
-            .robots
-            .with_clock(move || tidings_store::Moment(clock.load(Ordering::SeqCst)));
+        outside.robots = outside.robots.with_clock(move || {
+            jiff::Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap()
+        });
         outside
     }
 

@@ -120,7 +120,7 @@ impl RobotsRules {
     }
 
     /// About how much memory it holds.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let rules: usize = self
             .rules
             .iter()
