@@ -48,7 +48,7 @@ impl SiteProbe for WithPauses<'_> {
         self.robots.permit(url).await?;
         let request = Request::get(url.clone(), purpose);
         self.client
-            .fetch(request, Redirects::Ask(self.robots))
+            .fetch(request, Redirects::Check(self.robots))
             .await
     }
 

@@ -42,8 +42,8 @@ pub(crate) fn learned(
             is_error: response.status >= 500,
             ..HostChange::default()
         },
-        Err(Failure::RobotsUnavailable { again, .. }) => HostChange {
-            block_for: Some(WITHOUT_ROBOTS.min(*again)),
+        Err(Failure::RobotsUnavailable { retry_in, .. }) => HostChange {
+            block_for: Some(WITHOUT_ROBOTS.min(*retry_in)),
             is_error: true,
             ..HostChange::default()
         },

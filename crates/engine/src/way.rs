@@ -81,7 +81,7 @@ impl<'a> PoliteFetch<'a> {
     pub(crate) async fn ask(&self, mut request: Request) -> Result<Response, Failure> {
         self.pass_robots(&request.url, false).await?;
         request.gap = self.steps().home_delay;
-        let fetch = self.outside.client.fetch(request, Redirects::Ask(self));
+        let fetch = self.outside.client.fetch(request, Redirects::Check(self));
         let answer = fetch.await;
         let mut steps = self.steps();
         let response = match answer {

@@ -8,5 +8,5 @@ mod rules;
 
 pub use cache::{RobotsCache, RobotsCacheError, RobotsRecord};
 pub use gate::{Permission, RobotsGate};
-pub(crate) use rules::READ;
+pub(crate) use rules::MAX_FILE_BYTES;
 pub use rules::{RobotsRules, Verdict};

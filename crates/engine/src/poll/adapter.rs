@@ -41,7 +41,7 @@ pub fn environment(name: &str) -> Option<String> {
 
 #[async_trait]
 impl AdapterHttp for FetchContext {
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
+    async fn fetch(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
         let manners = Politeness {
             // An API is offered to programs, under terms of its own.
             ignores_robots: true,
@@ -80,7 +80,7 @@ impl Poller {
         let read = match self.pull_once(&polling, adapter, &bounds).await {
             Ok(pull) => polling.pulled(pull),
             Err(error) => {
-                if let Why::Busy { after } = error.trouble {
+                if let Why::Busy { after } = error.kind {
                     let store = &self.outside.store;
                     store.defer_feed(polling.claim, after).await?;
                     return Ok(None);
@@ -98,7 +98,7 @@ impl Poller {
         bounds: &Bounds<'_>,
     ) -> std::result::Result<Pull, AdapterError> {
         let context = PullContext {
-            asker: &self.outside,
+            http: &self.outside,
             secrets: &self.options.secrets,
             now: time(polling.now),
             max_items: bounds.max_items,
@@ -131,20 +131,20 @@ impl Polling<'_> {
 }
 
 pub(super) fn trouble(error: AdapterError) -> AdapterErrorKind {
-    let class = match error.trouble {
+    let class = match error.kind {
         Why::Network | Why::Busy { .. } => ErrorClass::Temporary,
         Why::RateLimited { .. } => ErrorClass::TooManyRequests,
         Why::Malformed => ErrorClass::Soft,
         Why::Auth | Why::Config => ErrorClass::Hard,
     };
-    let retry_after = match error.trouble {
+    let retry_after = match error.kind {
         Why::RateLimited { after } => after,
         _ => None,
     };
     AdapterErrorKind {
         class,
         retry_after,
-        ..AdapterErrorKind::hard(error.trouble.as_str(), error.message)
+        ..AdapterErrorKind::hard(error.kind.as_str(), error.message)
     }
 }
 

@@ -70,7 +70,7 @@ impl Poller {
             return Ok(Ok(None));
         };
         let context = PullContext {
-            asker: &self.outside,
+            http: &self.outside,
             secrets: &self.options.secrets,
             now: time(self.outside.store.now().await?),
             max_items: 1,

@@ -79,9 +79,9 @@ pub(super) fn of_failure(failure: &Failure, tries: Tries) -> Outcome {
             reason: failure.to_string(),
             retry_in: *wait,
         },
-        Failure::RobotsUnavailable { again, .. } => Outcome::Deferred {
+        Failure::RobotsUnavailable { retry_in, .. } => Outcome::Deferred {
             reason: failure.to_string(),
-            retry_in: *again,
+            retry_in: *retry_in,
         },
         // The server is confused, not the page gone.
         Failure::UnaskedNotModified => tries.failed(failure.to_string()),
@@ -206,7 +206,7 @@ mod tests {
                 Failure::RobotsUnavailable {
                     host: host(),
                     why: why(),
-                    again: Duration::from_secs(90),
+                    retry_in: Duration::from_secs(90),
                 },
                 "deferred 90",
             ),

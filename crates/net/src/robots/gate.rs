@@ -146,7 +146,7 @@ impl RobotsGate {
             Policy::Unavailable(why) => Err(Failure::RobotsUnavailable {
                 host: url.host().to_owned(),
                 why,
-                again: Duration::try_from(expires_at.duration_since(now)).unwrap_or_default(),
+                retry_in: Duration::try_from(expires_at.duration_since(now)).unwrap_or_default(),
             }),
         }
     }
@@ -197,7 +197,7 @@ impl RobotsGate {
                 why: error.to_string(),
             })?;
         let request = Request::get(address, Purpose::Robots);
-        // Boxed: fetching with `Redirects::Ask` calls this gate recursively.
+        // Boxed: fetching with `Redirects::Check` calls this gate recursively.
         let fetch = Box::pin(self.client.fetch(request, Redirects::Follow));
         Ok(match fetch.await {
             Ok(response) => FetchedFile {

@@ -289,7 +289,7 @@ pub(crate) async fn tested(app: &App, url: &FetchUrl, given: &Json) -> Result<Js
     let asked = async {
         robots.permit(url).await?;
         let request = Request::get(url.clone(), Purpose::Page);
-        app.client.fetch(request, Redirects::Ask(&robots)).await
+        app.client.fetch(request, Redirects::Check(&robots)).await
     };
     let response = asked.await.map_err(|failure| outside(&failure))?;
     let status = response.status;

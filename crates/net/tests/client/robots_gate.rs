@@ -170,9 +170,9 @@ async fn a_host_may_say_when_to_retry_within_bounds() {
         let gate = gate(&client, None, &clock);
         let address = url(&home(server.address()));
         let refused = gate.permit(&address).await.unwrap_err();
-        let again = Duration::from_secs(seconds);
+        let expected = Duration::from_secs(seconds);
         assert!(
-            matches!(refused, Failure::RobotsUnavailable { again: retry_in, .. } if retry_in == again),
+            matches!(refused, Failure::RobotsUnavailable { retry_in, .. } if retry_in == expected),
             "{header}: {refused:?}"
         );
         *acts.lock().unwrap() = Act::answer("404 Not Found", b"");
@@ -305,7 +305,7 @@ async fn a_redirect_checks_the_other_host_first() {
     let fetch = |target: &str| {
         client.fetch(
             page(&format!("{}{target}", home(server.address()))),
-            Redirects::Ask(&gate),
+            Redirects::Check(&gate),
         )
     };
     let refused = fetch("no").await.unwrap_err();
