@@ -59,7 +59,7 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
 #[async_trait]
 pub trait AdapterHttp: fmt::Debug + Send + Sync {
     /// Sends one request. Two requests to this service are at least `gap` apart,
-    /// in whichever process they are made.
+    /// in whichever process they are sent.
     async fn fetch(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable>;
 }
 
@@ -67,7 +67,7 @@ pub trait AdapterHttp: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub enum HttpUnavailable {
     Failed(Failure),
-    /// All host permits of the service are taken; retry after this.
+    /// No host permit for the service is free; retry after this.
     Busy(Duration),
 }
 
@@ -126,7 +126,7 @@ pub struct Pull {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AdapterItem {
     pub url: String,
-    /// The id that the service gives it.
+    /// The id that the service assigns.
     pub guid: String,
     pub title: String,
     pub authors: Vec<String>,
@@ -134,7 +134,7 @@ pub struct AdapterItem {
     pub updated: Option<Timestamp>,
     /// Plain text.
     pub summary: Option<String>,
-    /// The whole text, where the service gives it.
+    /// The whole text, where the service has it.
     pub text: Option<Text>,
     pub tags: Vec<String>,
     pub image: Option<String>,

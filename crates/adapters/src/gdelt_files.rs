@@ -1,6 +1,6 @@
 //! The files that GDELT writes every quarter of an hour: packed tables of what
 //! was seen where. Each is read once; one that is missing is requested again for
-//! a day. Checksums are verified where the list gives them.
+//! a day. Checksums are verified where the list has them.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -208,7 +208,7 @@ fn unzipped(archive: &[u8]) -> Option<Vec<u8>> {
     (expected == 0 || expected == crc.sum() as usize).then_some(bytes)
 }
 
-/// The column with the address; the last one when no number is given.
+/// The column with the address; the last one without a number.
 fn addresses(table: &str, column: Option<usize>) -> impl Iterator<Item = &str> {
     table.lines().filter_map(move |line| {
         let mut columns = line.split('\t');

@@ -1,4 +1,4 @@
-//! Project Gutenberg: new books from the daily catalogue, oldest first, and
+//! Project Gutenberg: new ebooks from the daily catalogue, oldest first, and
 //! their texts from the cache of plain texts, two seconds apart. The site itself
 //! is not for robots: sources of this kind should set `as_documents`.
 
@@ -28,7 +28,7 @@ const CATALOGUE: &str = "/cache/epub/feeds/pg_catalog.csv.gz";
 /// The catalogue unpacked: about 20 MB today.
 const MAX_UNPACKED_BYTES: u64 = 200 * 1024 * 1024;
 const BACK_DAYS: u64 = 30;
-/// Books are dated by the day, and get into the catalogue late.
+/// Ebooks are dated by the day, and get into the catalogue late.
 const OVERLAP_MINUTES: u64 = 7 * 24 * 60;
 const MAX_TEXTS: u64 = 50;
 /// The catalogue is fetched once per day; a long backfill continues hourly.
@@ -70,12 +70,12 @@ impl SourceAdapter for Gutenberg {
             [
                 (
                     "language",
-                    schema::text("Only books in this language, two letters"),
+                    schema::text("Only ebooks in this language, two letters"),
                 ),
                 (
                     "subject",
                     schema::text(
-                        "Only books with this word in a subject or bookshelf, for example poetry",
+                        "Only ebooks with this word in a subject or bookshelf, for example poetry",
                     ),
                 ),
                 (
@@ -104,10 +104,10 @@ impl SourceAdapter for Gutenberg {
         let from = window
             .range(context.now, days(config, BACK_DAYS), overlap)
             .from;
-        let books = catalogue(&mut session, config, from).await?;
+        let ebooks = catalogue(&mut session, config, from).await?;
         let mut pull = Pull::default();
         let mut texts = 0;
-        for (at, book) in books {
+        for (at, book) in ebooks {
             let id = book.number.to_string();
             if window.contains(&id) {
                 continue;
@@ -122,7 +122,7 @@ impl SourceAdapter for Gutenberg {
                 texts += 1;
                 match text(&mut session, config, &id).await {
                     Ok(Some(text)) => item.text = Some(Text::Plain(text)),
-                    // Some books are only pictures or sound.
+                    // Some ebooks are only pictures or sound.
                     Ok(None) => {
                         window.insert(&id, at);
                         continue;
@@ -154,7 +154,7 @@ impl SourceAdapter for Gutenberg {
     }
 }
 
-/// The books since `from` that are wanted, the oldest first.
+/// The ebooks since `from` that are wanted, the oldest first.
 async fn catalogue(
     session: &mut Session<'_>,
     config: &Json,
@@ -181,7 +181,7 @@ async fn catalogue(
     let mut reader = csv::Reader::from_reader(&unpacked[..]);
     let language = config["language"].as_str().map(str::to_lowercase);
     let subject = config["subject"].as_str().map(str::to_lowercase);
-    let mut books = Vec::new();
+    let mut ebooks = Vec::new();
     for row in reader.deserialize() {
         let book: Book = row.map_err(|error| wrong(error.to_string()))?;
         let is_wanted = book.kind == "Text"
@@ -201,11 +201,11 @@ async fn catalogue(
             && is_wanted
             && issued.timestamp().as_second() >= from
         {
-            books.push((issued.timestamp().as_second(), book));
+            ebooks.push((issued.timestamp().as_second(), book));
         }
     }
-    books.sort_by_key(|(at, book)| (*at, book.number));
-    Ok(books)
+    ebooks.sort_by_key(|(at, book)| (*at, book.number));
+    Ok(ebooks)
 }
 
 /// The text of a book; `None` when there is none.
@@ -254,7 +254,7 @@ fn item(book: Book, at: i64) -> AdapterItem {
     AdapterItem {
         url: format!("https://www.gutenberg.org/ebooks/{}", book.number),
         guid: book.number.to_string(),
-        // Titles of some books go over lines.
+        // Titles of some ebooks go over lines.
         title: book.title.split_whitespace().collect::<Vec<_>>().join(" "),
         authors: listed(&book.authors)
             .iter()

@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
                     self.requests -= 1;
                     return Err(AdapterError::new(
                         AdapterErrorKind::Busy { after },
-                        "all host permits of the service are taken",
+                        "no host permit for the service",
                     ));
                 }
                 Err(HttpUnavailable::Failed(failure)) => {

@@ -155,7 +155,7 @@ impl Client {
 
     async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
         let deadline = Deadline::now() + request.time_limit.unwrap_or(self.limits().total);
-        let (mut connection, mut times) = match self.0.pool.take(&request.url) {
+        let (mut connection, mut times) = match self.0.pool.acquire(&request.url) {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
@@ -238,7 +238,7 @@ impl Client {
         let (peer, is_h2) = (connection.peer, connection.is_h2());
         // A body that was not read to its end leaves its connection unusable.
         if !raw.is_cut {
-            self.0.pool.put(&request.url, connection).await;
+            self.0.pool.release(&request.url, connection).await;
         }
         Response {
             url: request.url.clone(),

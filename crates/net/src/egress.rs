@@ -95,7 +95,7 @@ const V4: &[(Ipv4Net, &str)] = &[
     (v4([240, 0, 0, 0], 4), "reserved (240.0.0.0/4)"),
 ];
 
-/// Everything that IANA has given out for unicast; the rest is not the web.
+/// All that IANA has assigned for unicast; the rest is not the web.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
 /// Inside [`GLOBAL_V6`] and still not the web, then names for what is outside.

@@ -126,7 +126,7 @@ pub enum Failure {
         /// When it will be fetched again.
         retry_in: Duration,
     },
-    #[error("host permit of {host} is taken; retry in {} s", wait.as_secs())]
+    #[error("no host permit for {host}; retry in {} s", wait.as_secs())]
     HostBusy { host: String, wait: Duration },
     #[error("no usable egress address or proxy: {why}; see net.addresses and net.proxies")]
     NoEgressRoute { why: String },
@@ -199,7 +199,7 @@ impl Failure {
     pub fn public_message(&self) -> &'static str {
         match self.class() {
             Class::Network | Class::Policy | Class::Internal => "the address can't be fetched",
-            _ => "the address gave no usable response",
+            _ => "the address returned no usable response",
         }
     }
 }

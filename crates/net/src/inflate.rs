@@ -7,7 +7,7 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::failure::Failure;
 
-/// 8 MiB, the most that RFC 8878 asks decoders to support.
+/// 8 MiB, the window that RFC 8878 recommends decoders to support.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

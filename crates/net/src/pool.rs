@@ -1,4 +1,4 @@
-//! Connections that are free again, kept for a short time for the next request
+//! Idle connections, pooled for a short time for the next request
 //! to the same server. Bounded over all servers: ten thousand hosts must not
 //! hold ten thousand sockets.
 
@@ -23,7 +23,7 @@ pub(crate) enum Sender {
     H2(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
 }
 
-/// An open connection that nobody else uses.
+/// An open connection with a single user.
 pub(crate) struct Connection {
     sender: Sender,
     pub(crate) peer: SocketAddr,
@@ -86,7 +86,7 @@ fn origin(url: &FetchUrl) -> String {
 
 impl Pool {
     /// A connection to the server of this URL that seems to be open.
-    pub(crate) fn take(&self, url: &FetchUrl) -> Option<Connection> {
+    pub(crate) fn acquire(&self, url: &FetchUrl) -> Option<Connection> {
         let origin = origin(url);
         let mut idle = self.lock();
         drop_old(&mut idle);
@@ -100,7 +100,7 @@ impl Pool {
     }
 
     /// Returns a connection whose last response was read to its end.
-    pub(crate) async fn put(&self, url: &FetchUrl, mut connection: Connection) {
+    pub(crate) async fn release(&self, url: &FetchUrl, mut connection: Connection) {
         let ready = tokio::time::timeout(READY_TIMEOUT, connection.ready()).await;
         if !ready.unwrap_or(false) {
             return;
@@ -123,7 +123,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        // Connections are put in and taken out whole.
+        // Connections are added and removed whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
 //! robots.txt (RFC 9309): what it says ([`rules`]), checking it before every
-//! fetch ([`gate`]), and where it is kept between processes ([`cache`]).
+//! fetch ([`gate`]), and where it is cached between processes ([`cache`]).
 
 mod cache;
 mod gate;

@@ -13,7 +13,7 @@ use tidings_sim::{Act, BROTLI_GIBIBYTE, RawServer, zstd_gibibyte};
 /// The spec's bound for the whole process is 256 MB; this is what may be added.
 const MAX_GROWTH: u64 = 96 * 1024 * 1024;
 
-/// Most memory that the process has held so far, in bytes.
+/// Peak memory of the process so far, in bytes.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -37,7 +37,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_hostile_peers_stay_within_the_bound() {
-    // Each response is made once and repeated, so that the server holds little.
+    // Each response is built once and repeated, so that the server holds little.
     let gzip_bomb = gzip(&vec![0; 64 << 20]);
     let zstd_bomb = zstd_gibibyte();
     let endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();

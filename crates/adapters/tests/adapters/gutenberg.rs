@@ -1,4 +1,4 @@
-//! Project Gutenberg: a catalogue once a day, texts two seconds apart.
+//! Project Gutenberg: a daily catalogue, texts two seconds apart.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Where robots.txt files are kept between processes: a trait, so that the HTTP
+//! Where robots.txt files are cached between processes: a trait, so that the HTTP
 //! client needs no database. The engine implements it over the store.
 
 use std::error::Error;
@@ -18,7 +18,7 @@ pub struct RobotsRecord {
     pub expires_at: Timestamp,
 }
 
-/// What a cache failed with; the gate reports it as [`crate::Failure::Store`].
+/// The error of a cache; callers get it as [`crate::Failure::Store`].
 pub type RobotsCacheError = Box<dyn Error + Send + Sync>;
 
 /// robots.txt files by host, shared by all processes of an installation.

@@ -31,11 +31,15 @@ async fn every_hostile_answer_has_its_own_end() {
         let failure = response.map(|response| response.status).expect_err(name);
         assert_eq!(failure.code(), *ends, "{name}: {failure}");
     }
-    assert_eq!(client.idle_connections(), 0, "no broken connection is kept");
+    assert_eq!(
+        client.idle_connections(),
+        0,
+        "no broken connection is pooled"
+    );
 }
 
 #[tokio::test]
-async fn odd_answers_are_read_as_they_are_meant() {
+async fn odd_responses_are_read_as_they_are_meant() {
     let server = raw(|head| match path(head) {
         "/more-than-promised" => vec![Act::Send(
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more".to_vec(),
@@ -89,8 +93,8 @@ async fn a_film_is_left_after_the_first_bytes() {
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_a_failure_to_connect() {
-    // Nothing listens on port 1, and no test is given it.
+async fn a_closed_port_is_a_failure_to_connect() {
+    // Nothing listens on port 1, and no test uses it.
     let failure = get(&client(), "http://127.0.0.2:1/").await.unwrap_err();
     assert_eq!(failure.code(), "connect");
 }
@@ -100,7 +104,7 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    // Two responses a connection, then it closes when the third request comes.
+    // Two responses per connection, then it closes when the third request comes.
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();

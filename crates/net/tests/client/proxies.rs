@@ -215,14 +215,16 @@ async fn a_broken_proxy_cools_down_and_another_serves_its_hosts() {
 #[tokio::test]
 async fn a_target_that_is_down_is_not_a_failure_of_the_proxy() {
     let response = "HTTP/1.1 502 No way\r\n\r\n";
-    let nobody = TcpListener::bind("127.0.0.2:0").await.unwrap();
-    let away = nobody.local_addr().unwrap();
-    drop(nobody);
+    let closed = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let target = closed.local_addr().unwrap();
+    drop(closed);
     let server = raw(|_| Act::answer("200 OK\r\nConnection: close", b"here")).await;
     let log = ConnectLog::default();
     let proxy = format!("socks5://{LOGIN}@{}", socks5(&log).await);
     let client = Client::new(options_with(&[proxy])).unwrap();
-    let failure = get(&client, &format!("http://{away}/")).await.unwrap_err();
+    let failure = get(&client, &format!("http://{target}/"))
+        .await
+        .unwrap_err();
     assert!(failure.to_string().contains("refused"), "{failure}");
     let url = format!("http://{}/", server.address());
     assert_eq!(get(&client, &url).await.unwrap().text().text, "here");

@@ -51,7 +51,7 @@ fn leaf(
     (certificate.der().clone(), key)
 }
 
-/// A server that responses every request with the protocol it was asked by.
+/// A server that responds with the protocol and the path of the request.
 async fn serve(
     identity: (CertificateDer<'static>, PrivateKeyDer<'static>),
     alpn: &[&str],
@@ -133,7 +133,11 @@ async fn trusted_servers_are_spoken_to_as_they_prefer() {
             );
         }
     }
-    assert_eq!(client.idle_connections(), 3, "each was used twice and kept");
+    assert_eq!(
+        client.idle_connections(),
+        3,
+        "each was used twice and pooled"
+    );
 }
 
 #[tokio::test]
