@@ -1,4 +1,4 @@
-//! What an adapter is to the engine: the trait and its words. Values only.
+//! The adapter as the engine sees it: the trait and its types. Values only.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,16 +20,16 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
     /// The `kind` of its sources.
     fn kind(&self) -> &'static str;
 
-    /// JSON Schema of its `config`, for people, forms and [`Self::validate`].
+    /// JSON Schema of its `config`, for users, forms and [`Self::validate`].
     fn schema(&self) -> Json;
 
-    /// Whether a `config` can work; the error names the field.
+    /// Whether a `config` is valid; the error names the field.
     fn validate(&self, config: &Json) -> Result<(), ConfigError> {
         crate::schema::check(&self.schema(), config)
     }
 
-    /// What is new since `cursor`, which is what the last pull returned. To pull
-    /// again from an older cursor is harmless; nothing is ever skipped.
+    /// The new items since `cursor`, which the last pull returned. To pull again
+    /// from an older cursor is harmless; nothing is ever skipped.
     async fn pull(
         &self,
         config: &Json,
@@ -37,7 +37,7 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
         context: &PullContext<'_>,
     ) -> Result<Pull, AdapterError>;
 
-    /// One cheap request: does the service answer, and does it accept the key?
+    /// One cheap request: does the service respond, and does it accept the key?
     async fn health(
         &self,
         config: &Json,
@@ -49,45 +49,47 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
             ..*context
         };
         let pull = self.pull(config, None, &context).await?;
-        Ok(pull.note.unwrap_or_else(|| "it answers".to_owned()))
+        Ok(pull
+            .note
+            .unwrap_or_else(|| "the service responds".to_owned()))
     }
 }
 
-/// How an adapter reaches its service: politely, past the guard of the one door.
+/// How an adapter reaches its service: with a host permit, through the HTTP client.
 #[async_trait]
 pub trait AdapterHttp: fmt::Debug + Send + Sync {
-    /// Asks once. Two requests to this service are at least `gap` apart, whoever
-    /// makes them.
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable>;
+    /// Sends one request. Two requests to this service are at least `gap` apart,
+    /// in whichever process they are sent.
+    async fn fetch(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable>;
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 pub enum HttpUnavailable {
     Failed(Failure),
-    /// The service has other requests of ours; come again after this.
+    /// No host permit for the service is free; retry after this.
     Busy(Duration),
 }
 
-/// What a pull may use.
+/// What a pull may use, and its limits.
 #[derive(Debug, Clone, Copy)]
 pub struct PullContext<'a> {
-    pub asker: &'a dyn AdapterHttp,
+    pub http: &'a dyn AdapterHttp,
     /// Keys by name, from the environment or a file.
     pub secrets: &'a (dyn Secrets + 'a),
     pub now: Timestamp,
-    /// What is beyond this comes with the next pull.
+    /// Items beyond this come with the next pull.
     pub max_items: usize,
-    /// Texts are wanted, not only where they are.
+    /// Texts are wanted, not only their URLs.
     pub wants_text: bool,
     /// Of one request.
     pub time_limit: Duration,
-    /// How long to wait before the first, second, … repetition of a request
-    /// that met 429 or 5xx.
+    /// How long to wait before the first, second, … retry of a request after 429
+    /// or 5xx.
     pub retry_waits: &'a [Duration],
 }
 
-/// Where keys are.
+/// Looks up keys by name.
 pub trait Secrets: Send + Sync {
     fn secret(&self, name: &str) -> Option<String>;
 }
@@ -104,19 +106,19 @@ impl fmt::Debug for dyn Secrets + '_ {
     }
 }
 
-/// What a pull gave.
+/// The result of a pull.
 #[derive(Debug, Clone, Default)]
 pub struct Pull {
     /// Each once, also over pulls.
     pub items: Vec<AdapterItem>,
-    /// For the next pull, once the items are safe.
+    /// For the next pull, once the items are stored.
     pub cursor: String,
     /// A cap was reached: there is more, and the cursor leads to it.
     pub has_more: bool,
     pub requests: u32,
     pub bytes: u64,
     pub quota: Option<Quota>,
-    /// Something that a person should know.
+    /// A remark for the operator.
     pub note: Option<String>,
 }
 
@@ -124,7 +126,7 @@ pub struct Pull {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct AdapterItem {
     pub url: String,
-    /// The id that the service gives it.
+    /// The id that the service assigns.
     pub guid: String,
     pub title: String,
     pub authors: Vec<String>,
@@ -132,7 +134,7 @@ pub struct AdapterItem {
     pub updated: Option<Timestamp>,
     /// Plain text.
     pub summary: Option<String>,
-    /// The whole text, where the service gives it.
+    /// The whole text, where the service has it.
     pub text: Option<Text>,
     pub tags: Vec<String>,
     pub image: Option<String>,
@@ -153,33 +155,33 @@ pub enum Text {
     Html(String),
 }
 
-/// Why a pull gave nothing. The message holds no key.
+/// Why a pull failed. The message holds no key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct AdapterError {
-    pub trouble: AdapterErrorKind,
+    pub kind: AdapterErrorKind,
     pub message: String,
 }
 
-/// What kind of trouble it was.
+/// The kind of an adapter error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdapterErrorKind {
     /// The key is missing, wrong or used up.
     Auth,
     /// Too many requests; the service may have said for how long.
     RateLimited { after: Option<Duration> },
-    /// Our own requests are in each other's way; nothing was asked.
+    /// No host permit was free; no request was sent.
     Busy { after: Duration },
-    /// No answer, or one that only says that there is none.
+    /// No response, or a 5xx.
     Network,
-    /// An answer that is not what the service documents.
+    /// A response that is not what the service documents.
     Malformed,
-    /// The service refuses what it is asked for.
+    /// The service rejects the request.
     Config,
 }
 
 impl AdapterErrorKind {
-    /// The word of the fetch log.
+    /// The name in the fetch log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auth => "auth",
@@ -193,9 +195,9 @@ impl AdapterErrorKind {
 }
 
 impl AdapterError {
-    pub(crate) fn new(trouble: AdapterErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: AdapterErrorKind, message: impl Into<String>) -> Self {
         Self {
-            trouble,
+            kind,
             message: message.into(),
         }
     }

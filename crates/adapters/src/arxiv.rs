@@ -1,6 +1,6 @@
 //! arXiv: papers by the date of their first version, oldest first, through the
-//! Atom API. One request in three seconds, a few pulls a day: the answers change
-//! once a day. Abstracts are the texts.
+//! Atom API. One request per three seconds, a few pulls per day: the results
+//! change once per day. Abstracts are the texts.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use tidings_feed::{Hints, Item};
 use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
-use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema;
 use crate::window::Window;
 
@@ -41,7 +41,7 @@ impl SourceAdapter for Arxiv {
             [
                 (
                     "query",
-                    schema::text("By arXiv's rules, for example cat:cs.CL AND abs:news"),
+                    schema::text("Query in arXiv syntax, for example cat:cs.CL AND abs:news"),
                 ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
@@ -67,7 +67,7 @@ impl SourceAdapter for Arxiv {
         };
         'pages: for page in 0..number(config, "max_pages", MAX_PAGES) {
             let start = page as usize * PAGE_SIZE;
-            let items = match ask(&mut session, config, context, range.from, start).await {
+            let items = match fetch_page(&mut session, config, context, range.from, start).await {
                 Ok(items) => items,
                 Err(error) if page == 0 => return Err(error),
                 Err(error) => {
@@ -81,7 +81,7 @@ impl SourceAdapter for Arxiv {
                     break 'pages;
                 }
                 let at = item.published.unwrap_or(context.now);
-                if window.take(&item.guid, at.as_second()) {
+                if window.insert(&item.guid, at.as_second()) {
                     pull.items.push(item);
                 }
             }
@@ -93,7 +93,7 @@ impl SourceAdapter for Arxiv {
         window.advance();
         pull.cursor = window.to_json(overlap);
         (pull.requests, pull.bytes) = (session.requests, session.bytes);
-        // A walk goes on at its own pace; the news of the day have time.
+        // A backfill continues at its own pace; new papers of the day can wait.
         pull.quota = (!pull.has_more).then(|| Quota {
             left: PULLS_PER_DAY * pull.requests,
             resets_in: Duration::from_secs(86_400),
@@ -102,7 +102,7 @@ impl SourceAdapter for Arxiv {
     }
 }
 
-async fn ask(
+async fn fetch_page(
     session: &mut Session<'_>,
     config: &Json,
     context: &PullContext<'_>,
@@ -137,18 +137,18 @@ async fn ask(
         && let [only] = feed.items.as_slice()
         && only.title.as_deref() == Some("Error")
     {
-        let said = only.summary.as_ref().map(|summary| summary.text());
-        let mut error = session.refusal(&response, said.as_deref());
-        error.trouble = AdapterErrorKind::Config;
+        let reason = only.summary.as_ref().map(|summary| summary.text());
+        let mut error = session.status_error(&response, reason.as_deref());
+        error.kind = AdapterErrorKind::Config;
         return Err(error);
     }
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     match parsed {
         Ok(feed) => Ok(feed.items),
         Err(error) => {
-            let message = session.readable(&format!("the answer is no feed: {error}"));
+            let message = session.readable(&format!("the response is not a feed: {error}"));
             Err(AdapterError::new(AdapterErrorKind::Malformed, message))
         }
     }

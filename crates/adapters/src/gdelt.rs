@@ -1,4 +1,4 @@
-//! GDELT: articles that match a query (DOC 2.0), oldest first, 250 at a time. Its
+//! GDELT: articles that match a query (DOC 2.0), oldest first, 250 per request. Its
 //! errors are plain texts with status 200, and its JSON has bad escapes. The
 //! files of every quarter of an hour are in `gdelt_files`.
 
@@ -15,14 +15,14 @@ use tidings_document::License;
 use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
 };
-use crate::ask::{Session, address, days, number, overlap};
 use crate::gdelt_files;
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema::{self, ConfigError};
 use crate::window::Window;
 
 const SERVICE: &str = "https://api.gdeltproject.org";
 const GAP: Duration = Duration::from_secs(5);
-const AT_ONCE: usize = 250;
+const PAGE_SIZE: usize = 250;
 const OVERLAP_MINUTES: u64 = 60;
 const BACK_DAYS: u64 = 1;
 const MAX_PAGES: u64 = 10;
@@ -31,7 +31,7 @@ const MAX_PAGES: u64 = 10;
 pub(crate) struct Gdelt;
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct SearchResult {
     /// Nothing found is `{}`.
     #[serde(default)]
     articles: Vec<Article>,
@@ -57,28 +57,28 @@ impl SourceAdapter for Gdelt {
 
     fn schema(&self) -> Json {
         let tables = ["export", "mentions", "gkg"];
-        let mut max_slots = schema::number("Quarters of an hour of one pull (files)", 1, 1000, 1);
+        let mut max_slots = schema::number("Quarters of an hour per pull (files)", 1, 1000, 1);
         max_slots["default"] = json!(gdelt_files::MAX_SLOTS);
         schema::object(
             [
                 (
                     "mode",
                     schema::one_of(
-                        "A query, or the files of every quarter of an hour",
+                        "Search by query, or the files of every quarter of an hour",
                         &["articles", "files"],
                     ),
                 ),
                 (
                     "query",
                     schema::text(
-                        "By GDELT's rules, for example harbour sourcelang:english (articles)",
+                        "Query in GDELT syntax, for example harbour sourcelang:english (articles)",
                     ),
                 ),
                 ("table", schema::one_of("Which files (files)", &tables)),
                 (
                     "back_days",
                     schema::number(
-                        "Days to go back the first time (articles)",
+                        "Days to look back on the first pull (articles)",
                         1,
                         90,
                         BACK_DAYS,
@@ -135,7 +135,7 @@ async fn by_query(
         ..Pull::default()
     };
     'slices: for slice in 0..number(config, "max_pages", MAX_PAGES) {
-        let articles = match ask(session, config, context, from).await {
+        let articles = match fetch_page(session, config, context, from).await {
             Ok(articles) => articles,
             Err(error) if slice == 0 => return Err(error),
             Err(error) => {
@@ -151,17 +151,18 @@ async fn by_query(
             }
             let at = seen_at(&article.seendate).unwrap_or(context.now);
             newest = newest.max(at.as_second());
-            if window.take(&article.url, at.as_second()) {
+            if window.insert(&article.url, at.as_second()) {
                 pull.items.push(item(article, at));
             }
         }
-        if count < AT_ONCE {
+        if count < PAGE_SIZE {
             pull.has_more = false;
             break;
         }
-        // All of one quarter of an hour, and more than can be shown of it.
+        // All of one quarter of an hour, which has more than a request can list.
         if newest == from {
-            pull.note = Some("more than 250 articles at once; narrow the query".to_owned());
+            pull.note =
+                Some("more than 250 articles in a quarter of an hour; narrow the query".to_owned());
             newest += 1;
         }
         from = newest;
@@ -171,7 +172,7 @@ async fn by_query(
     Ok(pull)
 }
 
-async fn ask(
+async fn fetch_page(
     session: &mut Session<'_>,
     config: &Json,
     context: &PullContext<'_>,
@@ -181,39 +182,39 @@ async fn ask(
         let time = Timestamp::from_second(seconds).unwrap_or_default();
         time.strftime("%Y%m%d%H%M%S").to_string()
     };
-    let (from, to, most) = (
+    let (from, to, size) = (
         stamp(from),
         stamp(context.now.as_second()),
-        AT_ONCE.to_string(),
+        PAGE_SIZE.to_string(),
     );
     let query = [
         ("query", config["query"].as_str().unwrap_or_default()),
         ("mode", "ArtList"),
         ("format", "json"),
         ("sort", "DateAsc"),
-        ("maxrecords", most.as_str()),
+        ("maxrecords", size.as_str()),
         ("startdatetime", from.as_str()),
         ("enddatetime", to.as_str()),
     ];
     let url = address(config, SERVICE, "/api/v2/doc/doc", &query)?;
     let response = session.get(&url).await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
-    let answer: Result<Answer, AdapterError> = session.json(&response);
-    let error = match answer {
-        Ok(answer) => return Ok(answer.articles),
+    let result: Result<SearchResult, AdapterError> = session.json(&response);
+    let error = match result {
+        Ok(result) => return Ok(result.articles),
         Err(error) => error,
     };
     let text = String::from_utf8_lossy(&response.body);
-    if let Ok(answer) = serde_json::from_str::<Answer>(&repaired(&text)) {
-        return Ok(answer.articles);
+    if let Ok(result) = serde_json::from_str::<SearchResult>(&repaired(&text)) {
+        return Ok(result.articles);
     }
-    let trouble = match text.to_lowercase().contains("limit requests") {
+    let kind = match text.to_lowercase().contains("limit requests") {
         true => AdapterErrorKind::RateLimited { after: Some(GAP) },
-        false => error.trouble,
+        false => error.kind,
     };
-    Err(AdapterError { trouble, ..error })
+    Err(AdapterError { kind, ..error })
 }
 
 /// JSON whose texts hold escapes and control characters that JSON has not.
@@ -266,9 +267,9 @@ mod tests {
     #[test]
     fn bad_escapes_are_repaired_and_good_ones_stay() {
         let text = "{\"articles\":[{\"url\":\"u\",\"title\":\"a\\'b \\\"c\\\" \\u00e9\tx\",\"seendate\":\"\"}]}";
-        assert!(serde_json::from_str::<Answer>(text).is_err());
-        let answer: Answer = serde_json::from_str(&repaired(text)).unwrap();
-        assert_eq!(answer.articles[0].title, "a\\'b \"c\" é x");
+        assert!(serde_json::from_str::<SearchResult>(text).is_err());
+        let result: SearchResult = serde_json::from_str(&repaired(text)).unwrap();
+        assert_eq!(result.articles[0].title, "a\\'b \"c\" é x");
     }
 
     #[test]

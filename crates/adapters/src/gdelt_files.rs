@@ -1,6 +1,6 @@
 //! The files that GDELT writes every quarter of an hour: packed tables of what
-//! was seen where. Each is read once; one that is missing is asked for again for
-//! a day. Checksums are verified where the list gives them.
+//! was seen where. Each is read once; one that is missing is requested again for
+//! a day. Checksums are verified where the list has them.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -17,17 +17,17 @@ use serde_json::Value as Json;
 use tidings_document::License;
 
 use crate::adapter::{AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext};
-use crate::ask::{Session, address, number};
+use crate::requests::{Session, address, number};
 use crate::window::Window;
 
 const SERVICE: &str = "http://data.gdeltproject.org";
-const SLOT: i64 = 15 * 60;
+const SLOT_SECONDS: i64 = 15 * 60;
 pub(crate) const MAX_SLOTS: u64 = 8;
-/// Later than this a file that was missing will not come.
-const WAIT_FOR_MISSING: i64 = 86_400;
-/// How long addresses are remembered, for they are mentioned again.
-const MEMORY: Duration = Duration::from_secs(86_400);
-const MOST_BYTES: u64 = 500 * 1024 * 1024;
+/// A missing file is not expected after this many seconds.
+const MISSING_TTL: i64 = 86_400;
+/// How long URLs are remembered, because later files mention them again.
+const SEEN_TTL: Duration = Duration::from_secs(86_400);
+const MAX_UNPACKED_BYTES: u64 = 500 * 1024 * 1024;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -60,18 +60,18 @@ pub(crate) async fn pull(
     let mut cursor: Cursor = known.unwrap_or_default();
     let newest = newest(session, config, table.0).await?;
     let first = *cursor.next.get_or_insert(newest.slot);
-    let oldest = newest.slot - WAIT_FOR_MISSING;
+    let oldest = newest.slot - MISSING_TTL;
     cursor.missing.retain(|slot| *slot >= oldest);
     let later = (0..)
-        .map(|n| first + n * SLOT)
+        .map(|n| first + n * SLOT_SECONDS)
         .take_while(|slot| *slot <= newest.slot);
     let wanted: Vec<i64> = cursor.missing.iter().copied().chain(later).collect();
-    let most = number(config, "max_slots", MAX_SLOTS) as usize;
+    let max_slots = number(config, "max_slots", MAX_SLOTS) as usize;
     let mut pull = Pull {
-        has_more: wanted.len() > most,
+        has_more: wanted.len() > max_slots,
         ..Pull::default()
     };
-    for slot in wanted.into_iter().take(most) {
+    for slot in wanted.into_iter().take(max_slots) {
         let md5 = (slot == newest.slot).then_some(newest.md5.as_str());
         let rows = match file(session, config, slot, table.0, md5).await {
             Ok(rows) => rows,
@@ -84,15 +84,15 @@ pub(crate) async fn pull(
         };
         let is_there = rows.is_some();
         for url in rows.iter().flat_map(|rows| addresses(rows, table.1)) {
-            if cursor.window.knows(url) {
+            if cursor.window.contains(url) {
                 continue;
             }
             if pull.items.len() >= context.max_items {
-                // The file is read again; what was taken of it is known.
+                // The file is read again; the URLs that were delivered are known.
                 pull.has_more = true;
                 return Ok(finish(pull, &cursor));
             }
-            cursor.window.take(url, slot);
+            cursor.window.insert(url, slot);
             pull.items.push(AdapterItem {
                 url: url.to_owned(),
                 guid: url.to_owned(),
@@ -105,21 +105,21 @@ pub(crate) async fn pull(
             true => cursor.missing.remove(&slot),
             false => cursor.missing.insert(slot),
         };
-        cursor.next = cursor.next.map(|next| next.max(slot + SLOT));
+        cursor.next = cursor.next.map(|next| next.max(slot + SLOT_SECONDS));
     }
     cursor.window.advance();
     Ok(finish(pull, &cursor))
 }
 
 fn finish(pull: Pull, cursor: &Cursor) -> Pull {
-    let kept = Cursor {
+    let stored = Cursor {
         next: cursor.next,
         missing: cursor.missing.clone(),
-        window: Window::parse(Some(&cursor.window.to_json(MEMORY))),
+        window: Window::parse(Some(&cursor.window.to_json(SEEN_TTL))),
     };
     Pull {
         // Strings and numbers only: there is nothing that could fail.
-        cursor: serde_json::to_string(&kept).unwrap_or_else(|_| "{}".to_owned()),
+        cursor: serde_json::to_string(&stored).unwrap_or_else(|_| "{}".to_owned()),
         ..pull
     }
 }
@@ -137,7 +137,7 @@ async fn newest(
     let url = address(config, SERVICE, "/gdeltv2/lastupdate.txt", &[])?;
     let response = session.get(&url).await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     let text = String::from_utf8_lossy(&response.body);
     let found = text.lines().find_map(|line| {
@@ -168,23 +168,22 @@ async fn file(
     let time = Timestamp::from_second(slot).unwrap_or_default();
     let path = format!("/gdeltv2/{}.{table}", time.strftime("%Y%m%d%H%M%S"));
     let response = session
-        .get_slowly(&address(config, SERVICE, &path, &[])?)
+        .get_large(&address(config, SERVICE, &path, &[])?)
         .await?;
     match response.status {
         404 => return Ok(None),
         200 => {}
-        _ => return Err(session.refusal(&response, None)),
+        _ => return Err(session.status_error(&response, None)),
     }
     let sum: String = Md5::digest(&response.body)
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
     if md5.is_some_and(|md5| !md5.eq_ignore_ascii_case(&sum)) {
-        return Err(malformed(
-            "a file is not the one of the list: its checksum differs",
-        ));
+        return Err(malformed("the checksum of a file differs from the list"));
     }
-    let bytes = unzipped(&response.body).ok_or_else(|| malformed("a file can't be unpacked"))?;
+    let bytes =
+        unzipped(&response.body).ok_or_else(|| malformed("a file is not a valid zip archive"))?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
@@ -197,7 +196,7 @@ fn unzipped(archive: &[u8]) -> Option<Vec<u8>> {
     let is_deflated = number(0, 4)? == 0x0403_4b50 && number(8, 2)? == 8;
     let start = 30 + number(26, 2)? + number(28, 2)?;
     let mut bytes = Vec::new();
-    let mut packed = DeflateDecoder::new(archive.get(start..)?).take(MOST_BYTES);
+    let mut packed = DeflateDecoder::new(archive.get(start..)?).take(MAX_UNPACKED_BYTES);
     packed
         .read_to_end(&mut bytes)
         .ok()
@@ -209,7 +208,7 @@ fn unzipped(archive: &[u8]) -> Option<Vec<u8>> {
     (expected == 0 || expected == crc.sum() as usize).then_some(bytes)
 }
 
-/// The column with the address; the last one when no number is given.
+/// The column with the address; the last one without a number.
 fn addresses(table: &str, column: Option<usize>) -> impl Iterator<Item = &str> {
     table.lines().filter_map(move |line| {
         let mut columns = line.split('\t');

@@ -11,15 +11,15 @@ use serde_json::Value as Json;
 use tidings_document::License;
 
 use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text};
-use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::Window;
 
 const SERVICE: &str = "https://content.guardianapis.com";
 const KEY: &str = "GUARDIAN_API_KEY";
-/// The smaller of the plans: one a second, 500 a day.
+/// The smaller plan: 1 request per second, 500 per day.
 const GAP: Duration = Duration::from_secs(1);
 const REQUESTS_PER_DAY: u64 = 500;
 const PAGE_SIZE: u64 = 200;
@@ -31,7 +31,7 @@ const MAX_PAGES: u64 = 10;
 pub(crate) struct Guardian;
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct Envelope {
     response: Found,
 }
 
@@ -85,21 +85,24 @@ impl SourceAdapter for Guardian {
     fn schema(&self) -> Json {
         schema::object(
             [
-                ("q", schema::text("What to look for; everything without it")),
-                ("section", schema::text("Sections by id, a|b for either")),
-                ("tag", schema::text("Tags by id, a,b for both")),
+                ("q", schema::text("Search query; all content without it")),
+                ("section", schema::text("Section ids, a|b for either")),
+                ("tag", schema::text("Tag ids, a,b for both")),
                 (
                     "key_env",
-                    schema::text(
-                        "The environment variable with the key; GUARDIAN_API_KEY by itself",
-                    ),
+                    schema::text("Environment variable with the key; GUARDIAN_API_KEY by default"),
                 ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 ("max_pages", schema::max_pages(MAX_PAGES)),
                 (
                     "requests_per_day",
-                    schema::number("What the key allows", 1, 1_000_000, REQUESTS_PER_DAY),
+                    schema::number(
+                        "Requests per day that the key allows",
+                        1,
+                        1_000_000,
+                        REQUESTS_PER_DAY,
+                    ),
                 ),
             ],
             &[],
@@ -113,7 +116,7 @@ impl SourceAdapter for Guardian {
         context: &PullContext<'_>,
     ) -> Result<Pull, AdapterError> {
         let mut session = Session::new(context, GAP);
-        let key = Secret::needed(context, config["key_env"].as_str().unwrap_or(KEY))?;
+        let key = Secret::required(context, config["key_env"].as_str().unwrap_or(KEY))?;
         session.hide(key.clone());
         let overlap = overlap(config, OVERLAP_MINUTES);
         let mut window = Window::parse(cursor);
@@ -130,8 +133,9 @@ impl SourceAdapter for Guardian {
             ..Pull::default()
         };
         'pages: for page in 1..=number(config, "max_pages", MAX_PAGES) {
-            let asked = ask(&mut session, config, context, &key, &from, page, &mut pull).await;
-            let found = match asked {
+            let result =
+                fetch_page(&mut session, config, context, &key, &from, page, &mut pull).await;
+            let found = match result {
                 Ok(found) => found,
                 Err(error) if page == 1 => return Err(error),
                 Err(error) => {
@@ -144,7 +148,7 @@ impl SourceAdapter for Guardian {
                     break 'pages;
                 }
                 let at = content.web_publication_date.unwrap_or(context.now);
-                if window.take(&content.id, at.as_second()) {
+                if window.insert(&content.id, at.as_second()) {
                     pull.items.push(item(content));
                 }
             }
@@ -160,7 +164,7 @@ impl SourceAdapter for Guardian {
     }
 }
 
-async fn ask(
+async fn fetch_page(
     session: &mut Session<'_>,
     config: &Json,
     context: &PullContext<'_>,
@@ -189,18 +193,18 @@ async fn ask(
     }
     let url = address(config, SERVICE, "/search", &query)?;
     let response = session.get(&url).await?;
-    // Of this day; how the day ends is not said, so the rest is spread over one.
+    // Of this day; when it ends is unknown, so the rest is spread over 24 hours.
     let left = response.header("x-ratelimit-remaining-day");
     if let (Some(left), Some(quota)) = (left.and_then(|left| left.parse().ok()), &mut pull.quota) {
         quota.left = left;
     }
-    let answer: Result<Answer, _> = session.json(&response);
-    match answer {
-        Ok(answer) if response.is_success() && answer.response.status == "ok" => {
-            Ok(answer.response)
+    let envelope: Result<Envelope, _> = session.json(&response);
+    match envelope {
+        Ok(envelope) if response.is_success() && envelope.response.status == "ok" => {
+            Ok(envelope.response)
         }
-        Ok(answer) => Err(session.refusal(&response, answer.response.message.as_deref())),
-        Err(_) if !response.is_success() => Err(session.refusal(&response, None)),
+        Ok(envelope) => Err(session.status_error(&response, envelope.response.message.as_deref())),
+        Err(_) if !response.is_success() => Err(session.status_error(&response, None)),
         Err(error) => Err(error),
     }
 }

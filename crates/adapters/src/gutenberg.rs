@@ -1,4 +1,4 @@
-//! Project Gutenberg: new books from the daily catalogue, oldest first, and
+//! Project Gutenberg: new ebooks from the daily catalogue, oldest first, and
 //! their texts from the cache of plain texts, two seconds apart. The site itself
 //! is not for robots: sources of this kind should set `as_documents`.
 
@@ -17,8 +17,8 @@ use tidings_document::License;
 use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
-use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema;
 use crate::window::Window;
 
@@ -26,14 +26,14 @@ const SERVICE: &str = "https://www.gutenberg.org";
 const GAP: Duration = Duration::from_secs(2);
 const CATALOGUE: &str = "/cache/epub/feeds/pg_catalog.csv.gz";
 /// The catalogue unpacked: about 20 MB today.
-const MOST_BYTES: u64 = 200 * 1024 * 1024;
+const MAX_UNPACKED_BYTES: u64 = 200 * 1024 * 1024;
 const BACK_DAYS: u64 = 30;
-/// Books are dated by the day, and get into the catalogue late.
+/// Ebooks are dated by the day, and get into the catalogue late.
 const OVERLAP_MINUTES: u64 = 7 * 24 * 60;
 const MAX_TEXTS: u64 = 50;
-/// A day's catalogue is asked for once; a long walk goes on hourly.
+/// The catalogue is fetched once per day; a long backfill continues hourly.
 const PULLS_PER_DAY: u32 = 1;
-const PULLS_OF_A_WALK: u32 = 24;
+const PULLS_PER_DAY_OF_BACKFILL: u32 = 24;
 
 #[derive(Debug)]
 pub(crate) struct Gutenberg;
@@ -70,22 +70,22 @@ impl SourceAdapter for Gutenberg {
             [
                 (
                     "language",
-                    schema::text("Only books in this language, two letters"),
+                    schema::text("Only ebooks in this language, two letters"),
                 ),
                 (
                     "subject",
                     schema::text(
-                        "Only books with this word in a subject or bookshelf, for example poetry",
+                        "Only ebooks with this word in a subject or bookshelf, for example poetry",
                     ),
                 ),
                 (
                     "back_days",
-                    schema::number("Days to go back the first time", 1, 36_500, BACK_DAYS),
+                    schema::number("Days to look back on the first pull", 1, 36_500, BACK_DAYS),
                 ),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 (
                     "max_texts",
-                    schema::number("Texts asked for in one pull", 1, 10_000, MAX_TEXTS),
+                    schema::number("Max texts per pull", 1, 10_000, MAX_TEXTS),
                 ),
             ],
             &[],
@@ -104,12 +104,12 @@ impl SourceAdapter for Gutenberg {
         let from = window
             .range(context.now, days(config, BACK_DAYS), overlap)
             .from;
-        let books = catalogue(&mut session, config, from).await?;
+        let ebooks = catalogue(&mut session, config, from).await?;
         let mut pull = Pull::default();
         let mut texts = 0;
-        for (at, book) in books {
+        for (at, book) in ebooks {
             let id = book.number.to_string();
-            if window.knows(&id) {
+            if window.contains(&id) {
                 continue;
             }
             let is_full = context.wants_text && texts >= number(config, "max_texts", MAX_TEXTS);
@@ -122,9 +122,9 @@ impl SourceAdapter for Gutenberg {
                 texts += 1;
                 match text(&mut session, config, &id).await {
                     Ok(Some(text)) => item.text = Some(Text::Plain(text)),
-                    // Some books are only pictures or sound.
+                    // Some ebooks are only pictures or sound.
                     Ok(None) => {
-                        window.take(&id, at);
+                        window.insert(&id, at);
                         continue;
                     }
                     Err(error) if pull.items.is_empty() => return Err(error),
@@ -135,14 +135,14 @@ impl SourceAdapter for Gutenberg {
                     }
                 }
             }
-            window.take(&id, at);
+            window.insert(&id, at);
             pull.items.push(item);
         }
         window.advance();
         pull.cursor = window.to_json(overlap);
         (pull.requests, pull.bytes) = (session.requests, session.bytes);
         let pulls = if pull.has_more {
-            PULLS_OF_A_WALK
+            PULLS_PER_DAY_OF_BACKFILL
         } else {
             PULLS_PER_DAY
         };
@@ -154,34 +154,34 @@ impl SourceAdapter for Gutenberg {
     }
 }
 
-/// The books since `from` that are wanted, the oldest first.
+/// The ebooks since `from` that are wanted, the oldest first.
 async fn catalogue(
     session: &mut Session<'_>,
     config: &Json,
     from: i64,
 ) -> Result<Vec<(i64, Book)>, AdapterError> {
     let response = session
-        .get_slowly(&address(config, SERVICE, CATALOGUE, &[])?)
+        .get_large(&address(config, SERVICE, CATALOGUE, &[])?)
         .await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     let wrong = |why: String| {
-        let message = session.readable(&format!("the catalogue can't be read: {why}"));
+        let message = session.readable(&format!("the catalogue is invalid: {why}"));
         AdapterError::new(AdapterErrorKind::Malformed, message)
     };
     let mut unpacked = Vec::new();
     GzDecoder::new(&response.body[..])
-        .take(MOST_BYTES)
+        .take(MAX_UNPACKED_BYTES)
         .read_to_end(&mut unpacked)
         .map_err(|error| wrong(error.to_string()))?;
     if !unpacked.starts_with(b"Text#") {
-        return Err(wrong("it does not begin with its columns".to_owned()));
+        return Err(wrong("it does not start with the header row".to_owned()));
     }
     let mut reader = csv::Reader::from_reader(&unpacked[..]);
     let language = config["language"].as_str().map(str::to_lowercase);
     let subject = config["subject"].as_str().map(str::to_lowercase);
-    let mut books = Vec::new();
+    let mut ebooks = Vec::new();
     for row in reader.deserialize() {
         let book: Book = row.map_err(|error| wrong(error.to_string()))?;
         let is_wanted = book.kind == "Text"
@@ -201,11 +201,11 @@ async fn catalogue(
             && is_wanted
             && issued.timestamp().as_second() >= from
         {
-            books.push((issued.timestamp().as_second(), book));
+            ebooks.push((issued.timestamp().as_second(), book));
         }
     }
-    books.sort_by_key(|(at, book)| (*at, book.number));
-    Ok(books)
+    ebooks.sort_by_key(|(at, book)| (*at, book.number));
+    Ok(ebooks)
 }
 
 /// The text of a book; `None` when there is none.
@@ -224,7 +224,7 @@ async fn text(
     match response.status {
         404 | 410 => Ok(None),
         200 => Ok(Some(between_the_markers(&response.text().text).to_owned())),
-        _ => Err(session.refusal(&response, None)),
+        _ => Err(session.status_error(&response, None)),
     }
 }
 
@@ -254,7 +254,7 @@ fn item(book: Book, at: i64) -> AdapterItem {
     AdapterItem {
         url: format!("https://www.gutenberg.org/ebooks/{}", book.number),
         guid: book.number.to_string(),
-        // Titles of some books go over lines.
+        // Titles of some ebooks go over lines.
         title: book.title.split_whitespace().collect::<Vec<_>>().join(" "),
         authors: listed(&book.authors)
             .iter()
@@ -284,7 +284,7 @@ fn content_type(subjects: &str) -> &'static str {
     }
 }
 
-/// `Dickens, Charles, 1812-1870 [Editor]` as people say it.
+/// `Dickens, Charles, 1812-1870 [Editor]` in natural order.
 fn name(author: &str) -> String {
     let author = author.split('[').next().unwrap_or_default();
     let is_date = |part: &str| part.chars().any(|c| c.is_ascii_digit());
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_turned_round() {
+    fn names_are_in_natural_order() {
         let rows = [
             ("Dickens, Charles, 1812-1870", "Charles Dickens"),
             ("Homer, 751? BCE-651? BCE", "Homer"),

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use tidings_document::License;
 
 use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text};
-use crate::ask::{Session, address, days, number, overlap};
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema;
 use crate::window::{Range, Window};
 
@@ -25,8 +25,8 @@ const BACK_DAYS: u64 = 1;
 const MAX_PAGES: u64 = 10;
 /// Requests for single items of a list.
 const MAX_LIST_ITEMS: u64 = 100;
-/// A list forgets what it showed so long ago.
-const LIST_MEMORY: Duration = Duration::from_secs(30 * 86_400);
+/// How long the items of a list are remembered.
+const LIST_SEEN_TTL: Duration = Duration::from_secs(30 * 86_400);
 
 #[derive(Debug)]
 pub(crate) struct HackerNews;
@@ -84,19 +84,14 @@ impl SourceAdapter for HackerNews {
                 ("q", schema::text("Words that must be in the story (all)")),
                 (
                     "min_points",
-                    schema::number("Stories with fewer points are left out", 0, 100_000, 0),
+                    schema::number("Minimum points of a story", 0, 100_000, 0),
                 ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 ("max_pages", schema::max_pages(MAX_PAGES)),
                 (
                     "max_list_items",
-                    schema::number(
-                        "Items of a list asked for in one pull",
-                        1,
-                        500,
-                        MAX_LIST_ITEMS,
-                    ),
+                    schema::number("Max items of a list per pull", 1, 500, MAX_LIST_ITEMS),
                 ),
             ],
             &[],
@@ -129,7 +124,7 @@ async fn by_date(
     let overlap = overlap(config, OVERLAP_MINUTES);
     let mut window = Window::parse(cursor);
     let mut range = window.range(context.now, days(config, BACK_DAYS), overlap);
-    let least = number(config, "min_points", 0) as i64;
+    let min_points = number(config, "min_points", 0) as i64;
     let mut pull = Pull::default();
     let mut is_complete = false;
     'slices: for slice in 0..number(config, "max_pages", MAX_PAGES) {
@@ -147,8 +142,8 @@ async fn by_date(
             if pull.items.len() >= context.max_items {
                 break 'slices;
             }
-            let is_wanted = hit.points.unwrap_or_default() >= least;
-            if window.take(&hit.id, hit.created_at_i) && is_wanted {
+            let is_wanted = hit.points.unwrap_or_default() >= min_points;
+            if window.insert(&hit.id, hit.created_at_i) && is_wanted {
                 pull.items.push(item(hit));
             }
         }
@@ -156,7 +151,7 @@ async fn by_date(
             is_complete = true;
             break;
         }
-        // A second with a thousand stories would be asked for again and again.
+        // A second with a thousand stories would be requested again and again.
         range.to = match (oldest, range.to) {
             (Some(oldest), Some(to)) if oldest >= to => Some(to - 1),
             (oldest, _) => oldest,
@@ -193,7 +188,7 @@ async fn search(
     let response = session.get(&url).await?;
     match response.is_success() {
         true => session.json(&response),
-        false => Err(session.refusal(&response, None)),
+        false => Err(session.status_error(&response, None)),
     }
 }
 
@@ -208,34 +203,34 @@ async fn by_list(
     let url = address(config, FIREBASE, &format!("/v0/{list}stories.json"), &[])?;
     let response = session.get(&url).await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     let ids: Vec<i64> = session.json(&response)?;
     let mut window = Window::parse(cursor);
     let now = context.now.as_second();
-    let least = number(config, "min_points", 0) as i64;
-    let most = number(config, "max_list_items", MAX_LIST_ITEMS);
+    let min_points = number(config, "min_points", 0) as i64;
+    let max_items = number(config, "max_list_items", MAX_LIST_ITEMS);
     let mut pull = Pull::default();
-    let mut asked = 0;
+    let mut requested = 0;
     for id in ids {
-        if window.knows(&id.to_string()) {
+        if window.contains(&id.to_string()) {
             // Still shown, still remembered.
-            window.take(&id.to_string(), now);
+            window.insert(&id.to_string(), now);
             continue;
         }
-        if asked == most || pull.items.len() >= context.max_items {
+        if requested == max_items || pull.items.len() >= context.max_items {
             pull.has_more = true;
             break;
         }
-        asked += 1;
+        requested += 1;
         let url = address(config, FIREBASE, &format!("/v0/item/{id}.json"), &[])?;
         let post = match session.get(&url).await {
             Ok(response) if response.is_success() => session.json::<Option<Post>>(&response),
-            Ok(response) => Err(session.refusal(&response, None)),
+            Ok(response) => Err(session.status_error(&response, None)),
             Err(error) => Err(error),
         };
         match post {
-            // What was asked for and did not come is not known.
+            // An item whose request failed stays unknown.
             Err(error) if pull.items.is_empty() => return Err(error),
             Err(error) => {
                 pull.note = Some(error.message);
@@ -245,7 +240,7 @@ async fn by_list(
             Ok(None) => {}
             Ok(Some(post)) => {
                 // Points come later: it may be wanted the next time.
-                if post.score < least {
+                if post.score < min_points {
                     continue;
                 }
                 if !post.dead && !post.deleted {
@@ -253,10 +248,10 @@ async fn by_list(
                 }
             }
         }
-        window.take(&id.to_string(), now);
+        window.insert(&id.to_string(), now);
     }
     window.advance();
-    pull.cursor = window.to_json(LIST_MEMORY);
+    pull.cursor = window.to_json(LIST_SEEN_TTL);
     Ok(pull)
 }
 

@@ -1,13 +1,12 @@
-//! Services with an API of their own as sources. An adapter asks one service
-//! what is new since its cursor; everything else (when to ask, where items go,
-//! what is remembered) is the engine's.
+//! Services with an API of their own as sources. An adapter fetches from one
+//! service what is new since its cursor; everything else (when to poll, where items
+//! go, what is stored) is the engine's.
 //!
-//! Adapters never keep state, never reach the network but through the [`AdapterHttp`]
-//! they are given, and never show a key.
+//! Adapters have no state, reach the network only through the [`AdapterHttp`] of
+//! their context, and never show a key.
 
 mod adapter;
 mod arxiv;
-mod ask;
 mod gdelt;
 mod gdelt_files;
 mod guardian;
@@ -16,6 +15,7 @@ mod hackernews;
 mod newsapi;
 mod quota;
 mod reddit;
+mod requests;
 mod schema;
 mod secret;
 mod window;

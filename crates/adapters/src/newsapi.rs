@@ -1,5 +1,5 @@
 //! NewsAPI.org v2: `everything` by date, newest first, and `top-headlines`.
-//! Plans cap how many results can be seen; what a cap leaves out is walked to in
+//! Plans cap how many results can be seen; what a cap leaves out comes with
 //! the next pulls. Texts are cut by the service, so items are pages to fetch.
 
 use std::time::Duration;
@@ -13,8 +13,8 @@ use tidings_document::License;
 use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
 };
-use crate::ask::{Session, address, days, number, overlap};
 use crate::quota::Quota;
+use crate::requests::{Session, address, days, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::{Range, Window};
@@ -33,7 +33,7 @@ const REQUESTS_PER_DAY: u64 = 100;
 pub(crate) struct NewsApi;
 
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct ResultPage {
     #[serde(rename = "totalResults")]
     total: usize,
     articles: Vec<Article>,
@@ -57,7 +57,7 @@ struct Publisher {
 }
 
 #[derive(Debug, Deserialize)]
-struct Refusal {
+struct ErrorBody {
     code: String,
     message: String,
 }
@@ -69,28 +69,34 @@ impl SourceAdapter for NewsApi {
     }
 
     fn schema(&self) -> Json {
-        let mut query = schema::text("What to look for: words, \"phrases\", AND, OR, NOT");
+        let mut query = schema::text("Search query: words, \"phrases\", AND, OR, NOT");
         query["maxLength"] = json!(500);
         schema::object(
             [
                 (
                     "endpoint",
-                    schema::one_of("Which list", &["everything", "top-headlines"]),
+                    schema::one_of("API endpoint", &["everything", "top-headlines"]),
                 ),
                 ("q", query),
                 (
                     "sources",
-                    schema::text("Publishers, by id, parted by commas, 20 at most"),
+                    schema::text("Publisher ids (comma separated), max 20"),
                 ),
-                ("domains", schema::text("Only these domains (everything)")),
+                (
+                    "domains",
+                    schema::text("Include only these domains (everything)"),
+                ),
                 (
                     "exclude_domains",
-                    schema::text("None of these domains (everything)"),
+                    schema::text("Exclude these domains (everything)"),
                 ),
-                ("language", schema::text("Two letters (everything)")),
+                (
+                    "language",
+                    schema::text("ISO 639-1 language code (everything)"),
+                ),
                 (
                     "country",
-                    schema::text("Two letters (top-headlines; not with sources)"),
+                    schema::text("ISO 3166-1 country code (top-headlines; not with sources)"),
                 ),
                 (
                     "category",
@@ -98,14 +104,19 @@ impl SourceAdapter for NewsApi {
                 ),
                 (
                     "key_env",
-                    schema::text("The environment variable with the key; NEWSAPI_KEY by itself"),
+                    schema::text("Environment variable with the key; NEWSAPI_KEY by default"),
                 ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 ("max_pages", schema::max_pages(MAX_PAGES)),
                 (
                     "requests_per_day",
-                    schema::number("What the plan allows", 1, 1_000_000, REQUESTS_PER_DAY),
+                    schema::number(
+                        "Requests per day that the plan allows",
+                        1,
+                        1_000_000,
+                        REQUESTS_PER_DAY,
+                    ),
                 ),
             ],
             &[],
@@ -123,7 +134,7 @@ impl SourceAdapter for NewsApi {
         };
         let publishers = config["sources"].as_str().unwrap_or_default();
         if publishers.split(',').count() > 20 {
-            return wrong("sources", "are more than 20");
+            return wrong("sources", "has more than 20 ids");
         }
         if is_headlines(config) {
             if has("sources") && (has("country") || has("category")) {
@@ -145,7 +156,7 @@ impl SourceAdapter for NewsApi {
         context: &PullContext<'_>,
     ) -> Result<Pull, AdapterError> {
         let mut session = Session::new(context, GAP);
-        let key = Secret::needed(context, config["key_env"].as_str().unwrap_or(KEY))?;
+        let key = Secret::required(context, config["key_env"].as_str().unwrap_or(KEY))?;
         session.send_secret("x-api-key", "", key)?;
         let overlap = overlap(config, OVERLAP_MINUTES);
         let mut window = Window::parse(cursor);
@@ -154,8 +165,8 @@ impl SourceAdapter for NewsApi {
         let mut is_complete = false;
         let mut listed = 0;
         'pages: for page in 1..=number(config, "max_pages", MAX_PAGES) {
-            let answer = match ask(&mut session, config, range, page).await {
-                Ok(Some(answer)) => answer,
+            let results = match fetch_page(&mut session, config, range, page).await {
+                Ok(Some(results)) => results,
                 // The plan shows no more.
                 Ok(None) => break,
                 Err(error) if page == 1 => return Err(error),
@@ -164,9 +175,9 @@ impl SourceAdapter for NewsApi {
                     break;
                 }
             };
-            let count = answer.articles.len();
+            let count = results.articles.len();
             listed += count;
-            for article in answer.articles {
+            for article in results.articles {
                 if pull.items.len() >= context.max_items {
                     break 'pages;
                 }
@@ -176,11 +187,11 @@ impl SourceAdapter for NewsApi {
                     true => context.now,
                     false => item.published.unwrap_or(context.now),
                 };
-                if window.take(&item.guid, at.as_second()) {
+                if window.insert(&item.guid, at.as_second()) {
                     pull.items.push(item);
                 }
             }
-            if count < PAGE_SIZE || listed >= answer.total {
+            if count < PAGE_SIZE || listed >= results.total {
                 is_complete = true;
                 break;
             }
@@ -205,12 +216,12 @@ fn is_headlines(config: &Json) -> bool {
 }
 
 /// One page; `None` when the plan does not show it.
-async fn ask(
+async fn fetch_page(
     session: &mut Session<'_>,
     config: &Json,
     range: Range,
     page: u64,
-) -> Result<Option<Answer>, AdapterError> {
+) -> Result<Option<ResultPage>, AdapterError> {
     let time = |seconds: i64| {
         Timestamp::from_second(seconds)
             .unwrap_or_default()
@@ -252,16 +263,16 @@ async fn ask(
     if response.is_success() {
         return session.json(&response).map(Some);
     }
-    let refusal: Option<Refusal> = serde_json::from_slice(&response.body).ok();
-    let Some(Refusal { code, message }) = refusal else {
-        return Err(session.refusal(&response, None));
+    let body: Option<ErrorBody> = serde_json::from_slice(&response.body).ok();
+    let Some(ErrorBody { code, message }) = body else {
+        return Err(session.status_error(&response, None));
     };
     if code == "maximumResultsReached" {
         return Ok(None);
     }
-    let mut error = session.refusal(&response, Some(&format!("{code}: {message}")));
+    let mut error = session.status_error(&response, Some(&format!("{code}: {message}")));
     if code == "apiKeyExhausted" {
-        error.trouble = AdapterErrorKind::RateLimited { after: None };
+        error.kind = AdapterErrorKind::RateLimited { after: None };
     }
     Err(error)
 }

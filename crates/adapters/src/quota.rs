@@ -1,4 +1,4 @@
-//! A day's quota spread over the day. Pure.
+//! A daily quota spread over the day. Pure.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ pub struct Quota {
     pub resets_in: Duration,
 }
 
-/// When to pull again: as often as the quota allows when it is spread evenly,
-/// and never more often than `at_most_every`.
-pub fn next_pull_in(quota: Quota, requests_of_a_pull: u32, at_most_every: Duration) -> Duration {
-    let pulls = quota.left / requests_of_a_pull.max(1);
+/// The interval to the next pull: as short as the quota allows when it is spread
+/// evenly, and never shorter than `min_interval`.
+pub fn next_pull_in(quota: Quota, requests_per_pull: u32, min_interval: Duration) -> Duration {
+    let pulls = quota.left / requests_per_pull.max(1);
     match pulls {
-        0 => quota.resets_in.max(at_most_every),
-        pulls => (quota.resets_in / pulls).max(at_most_every),
+        0 => quota.resets_in.max(min_interval),
+        pulls => (quota.resets_in / pulls).max(min_interval),
     }
 }
 
@@ -30,7 +30,7 @@ mod tests {
     fn a_quota_lasts_until_it_is_renewed() {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         let rows = [
-            // 100 a day, one each: every 14.4 minutes.
+            // 100 per day, one each: every 14.4 minutes.
             (100, 1440, 1, 5, Duration::from_secs(864)),
             (100, 1440, 4, 5, Duration::from_secs(3456)),
             // Plenty: as often as the source wants.

@@ -1,5 +1,5 @@
 //! Reddit: the newest posts of a subreddit, newest first, about a thousand deep;
-//! as JSON (with a key it is answered reliably, without one often not) or as RSS.
+//! as JSON (reliable with a key, often refused without one) or as RSS.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use tidings_net::{Purpose, Request, Response};
 use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
-use crate::ask::{Session, address, days, fetchable, number, overlap};
 use crate::quota::Quota;
+use crate::requests::{Session, address, days, fetchable, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::Window;
@@ -26,7 +26,7 @@ const SITE: &str = "https://www.reddit.com";
 const OAUTH: &str = "https://oauth.reddit.com";
 const CLIENT_ID: &str = "REDDIT_CLIENT_ID";
 const CLIENT_SECRET: &str = "REDDIT_CLIENT_SECRET";
-/// 100 a minute with a key, about ten without.
+/// 100 requests per minute with a key, about 10 without.
 const GAP_WITH_KEY: Duration = Duration::from_millis(700);
 const GAP: Duration = Duration::from_secs(6);
 const OVERLAP_MINUTES: u64 = 60;
@@ -36,12 +36,12 @@ const MAX_PAGES: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Reddit;
 
-/// Where a pull goes on.
+/// Where the next pull continues.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Cursor {
     window: Window,
-    /// Of a walk that was interrupted: the last post that was taken.
+    /// Of an interrupted backfill: the last post that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
 }
@@ -90,12 +90,15 @@ impl SourceAdapter for Reddit {
     fn schema(&self) -> Json {
         schema::object(
             [
-                ("subreddit", schema::text("Its name, without r/")),
+                (
+                    "subreddit",
+                    schema::text("Name of the subreddit, without r/"),
+                ),
                 (
                     "format",
-                    schema::one_of("rss needs no key", &["json", "rss"]),
+                    schema::one_of("Format of the listing; rss needs no key", &["json", "rss"]),
                 ),
-                ("over_18", schema::flag("Posts for adults, too")),
+                ("over_18", schema::flag("Include posts marked as over 18")),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 ("max_pages", schema::max_pages(MAX_PAGES)),
@@ -132,7 +135,7 @@ impl SourceAdapter for Reddit {
     }
 }
 
-/// A token for the requests of this pull; it is kept nowhere.
+/// A token for the requests of this pull; it is not stored.
 async fn log_in(
     session: &mut Session<'_>,
     config: &Json,
@@ -146,8 +149,12 @@ async fn log_in(
     let mut request = Request::post(url, Purpose::Api, "grant_type=client_credentials");
     let form = HeaderValue::from_static("application/x-www-form-urlencoded");
     request.headers.push((header::CONTENT_TYPE, form));
-    let mut basic = HeaderValue::from_str(&format!("Basic {pair}"))
-        .map_err(|_| AdapterError::new(AdapterErrorKind::Auth, "the key can't be sent"))?;
+    let mut basic = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| {
+        AdapterError::new(
+            AdapterErrorKind::Auth,
+            "the key has characters that no header can carry",
+        )
+    })?;
     basic.set_sensitive(true);
     request.headers.push((header::AUTHORIZATION, basic));
     for secret in [Secret::from(pair), id, secret] {
@@ -155,7 +162,7 @@ async fn log_in(
     }
     let response = session.send(request).await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     let token: Token = session.json(&response)?;
     session.send_secret("authorization", "Bearer ", token.access_token.into())
@@ -174,14 +181,14 @@ async fn by_listing(
         .window
         .range(context.now, days(config, BACK_DAYS), overlap)
         .from;
-    let takes_all = config["over_18"] == true;
+    let includes_over_18 = config["over_18"] == true;
     let mut pull = Pull {
         has_more: true,
         ..Pull::default()
     };
     'pages: for page in 0..number(config, "max_pages", MAX_PAGES) {
-        let asked = list(session, service, config, cursor.after.as_deref(), &mut pull).await;
-        let listing = match asked {
+        let result = list(session, service, config, cursor.after.as_deref(), &mut pull).await;
+        let listing = match result {
             Ok(listing) => listing,
             Err(error) if page == 0 => return Err(error),
             Err(error) => {
@@ -197,8 +204,8 @@ async fn by_listing(
             let at = post.created_utc as i64;
             is_past |= at < from;
             cursor.after = Some(post.name.clone());
-            let is_wanted = takes_all || !post.over_18;
-            if at >= from && cursor.window.take(&post.name, at) && is_wanted {
+            let is_wanted = includes_over_18 || !post.over_18;
+            if at >= from && cursor.window.insert(&post.name, at) && is_wanted {
                 pull.items.push(item(post, config));
             }
         }
@@ -227,11 +234,11 @@ async fn list(
     query.extend(after.map(|after| ("after", after)));
     let url = address(config, service, &format!("/r/{name}/new.json"), &query)?;
     let response = session.get(&url).await?;
-    note_quota(&response, pull);
+    record_quota(&response, pull);
     if response.is_success() {
         return session.json(&response);
     }
-    let mut error = session.refusal(&response, None);
+    let mut error = session.status_error(&response, None);
     if response.status == 403 {
         let hint = format!("; set {CLIENT_ID} and {CLIENT_SECRET}, or format = \"rss\"");
         error.message.push_str(&hint);
@@ -239,7 +246,7 @@ async fn list(
     Err(error)
 }
 
-fn note_quota(response: &Response, pull: &mut Pull) {
+fn record_quota(response: &Response, pull: &mut Pull) {
     let number = |name: &str| response.header(name)?.parse::<f64>().ok();
     let left = number("x-ratelimit-remaining");
     if let Some((left, reset)) = left.zip(number("x-ratelimit-reset")) {
@@ -250,7 +257,7 @@ fn note_quota(response: &Response, pull: &mut Pull) {
     }
 }
 
-/// One page without paging: what it shows and did not show before.
+/// One page without paging: the entries that are new.
 async fn by_feed(
     session: &mut Session<'_>,
     config: &Json,
@@ -266,7 +273,7 @@ async fn by_feed(
     )?;
     let response = session.get(&url).await?;
     if !response.is_success() {
-        return Err(session.refusal(&response, None));
+        return Err(session.status_error(&response, None));
     }
     let hints = Hints {
         content_type: response.header("content-type"),
@@ -274,7 +281,7 @@ async fn by_feed(
         ..Hints::default()
     };
     let feed = tidings_feed::parse(&response.body, &hints).map_err(|error| {
-        let message = session.readable(&format!("the answer is no feed: {error}"));
+        let message = session.readable(&format!("the response is not a feed: {error}"));
         AdapterError::new(AdapterErrorKind::Malformed, message)
     })?;
     let overlap = overlap(config, OVERLAP_MINUTES).max(Duration::from_secs(7 * 86_400));
@@ -288,7 +295,7 @@ async fn by_feed(
             pull.has_more = true;
             break;
         }
-        if cursor.window.take(&guid, context.now.as_second()) {
+        if cursor.window.insert(&guid, context.now.as_second()) {
             pull.items.push(AdapterItem {
                 url: link,
                 guid,
@@ -313,12 +320,12 @@ fn parse(cursor: Option<&str>) -> Cursor {
 }
 
 fn to_json(cursor: &Cursor, overlap: Duration) -> String {
-    let kept = Cursor {
+    let stored = Cursor {
         window: Window::parse(Some(&cursor.window.to_json(overlap))),
         after: cursor.after.clone(),
     };
     // Strings and numbers only: there is nothing that could fail.
-    serde_json::to_string(&kept).unwrap_or_else(|_| "{}".to_owned())
+    serde_json::to_string(&stored).unwrap_or_else(|_| "{}".to_owned())
 }
 
 fn item(post: Post, config: &Json) -> AdapterItem {

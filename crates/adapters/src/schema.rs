@@ -1,6 +1,6 @@
 //! The JSON Schema of a config, and the check against it, so that what is shown
-//! and what is enforced can't differ. Only the words that our schemas use are
-//! understood. Pure.
+//! and what is enforced can't differ. Only the keywords that our schemas use are
+//! supported. Pure.
 
 use serde_json::{Map, Value as Json, json};
 use thiserror::Error;
@@ -19,7 +19,7 @@ pub(crate) fn object<const N: usize>(fields: [(&str, Json); N], required: &[&str
         .into_iter()
         .map(|(name, field)| (name.to_owned(), field))
         .collect();
-    let base_url = text("Instead of the real service; for tests");
+    let base_url = text("URL of the service, for tests");
     properties.insert("base_url".to_owned(), base_url);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -46,14 +46,14 @@ pub(crate) fn one_of(description: &str, values: &[&str]) -> Json {
     json!({ "type": "string", "description": description, "enum": values, "default": values.first() })
 }
 
-/// How far a pull looks back the first time, and how far behind the last one.
+/// How far the first pull looks back.
 pub(crate) fn back_days(default: u64) -> Json {
-    number("Days to go back the first time", 1, 3650, default)
+    number("Days to look back on the first pull", 1, 3650, default)
 }
 
 pub(crate) fn overlap_minutes(default: u64) -> Json {
     number(
-        "Minutes that a pull overlaps the last one, for what is listed late",
+        "Minutes of overlap with the last pull, for items that are listed late",
         0,
         7 * 24 * 60,
         default,
@@ -61,10 +61,10 @@ pub(crate) fn overlap_minutes(default: u64) -> Json {
 }
 
 pub(crate) fn max_pages(default: u64) -> Json {
-    number("Requests of one pull, at most", 1, 1000, default)
+    number("Max requests per pull", 1, 1000, default)
 }
 
-/// Checks a config; the first thing that is wrong.
+/// Checks a config; the error names the first invalid field.
 pub(crate) fn check(schema: &Json, config: &Json) -> Result<(), ConfigError> {
     let wrong = |field: &str, why: String| {
         Err(ConfigError {
@@ -76,7 +76,7 @@ pub(crate) fn check(schema: &Json, config: &Json) -> Result<(), ConfigError> {
     let fields = match config {
         Json::Object(fields) => fields,
         Json::Null => &none,
-        _ => return wrong("", "is not a table".to_owned()),
+        _ => return wrong("", "is not an object".to_owned()),
     };
     let properties = &schema["properties"];
     for (name, value) in fields {
@@ -86,7 +86,7 @@ pub(crate) fn check(schema: &Json, config: &Json) -> Result<(), ConfigError> {
                 .into_iter()
                 .flat_map(Map::keys)
                 .collect();
-            return wrong(name, format!("is unknown; there are {known:?}"));
+            return wrong(name, format!("is unknown; known fields are {known:?}"));
         };
         if let Err(why) = check_value(property, value) {
             return wrong(name, why);
@@ -105,30 +105,28 @@ fn check_value(property: &Json, value: &Json) -> Result<(), String> {
     match property["type"].as_str() {
         Some("string") => {
             let Some(text) = value.as_str() else {
-                return Err(format!("is {value}, and must be a text"));
+                return Err(format!("is {value}; must be a string"));
             };
             if let Some(values) = property["enum"].as_array()
                 && !values.contains(value)
             {
                 let values = Json::from(values.clone());
-                return Err(format!("is {value}, and must be one of {values}"));
+                return Err(format!("is {value}; must be one of {values}"));
             }
             match property["maxLength"].as_u64() {
-                Some(most) if text.chars().count() as u64 > most => {
-                    Err(format!("is longer than {most} characters"))
+                Some(max) if text.chars().count() as u64 > max => {
+                    Err(format!("is longer than {max} characters"))
                 }
                 _ => Ok(()),
             }
         }
-        Some("boolean") if !value.is_boolean() => {
-            Err(format!("is {value}, and must be true or false"))
-        }
+        Some("boolean") if !value.is_boolean() => Err(format!("is {value}; must be true or false")),
         Some("integer") => {
             let (min, max) = (property["minimum"].as_u64(), property["maximum"].as_u64());
             let (min, max) = (min.unwrap_or(0), max.unwrap_or(u64::MAX));
             match value.as_u64() {
                 Some(number) if (min..=max).contains(&number) => Ok(()),
-                _ => Err(format!("is {value}, and may be from {min} to {max}")),
+                _ => Err(format!("is {value}; must be from {min} to {max}")),
             }
         }
         _ => Ok(()),
@@ -141,7 +139,7 @@ mod tests {
 
     #[test]
     fn the_field_that_is_wrong_is_named() {
-        let mut query = text("What to look for");
+        let mut query = text("Search query");
         query["maxLength"] = json!(5);
         let schema = object(
             [
@@ -160,14 +158,11 @@ mod tests {
             (json!({}), Some("config.q: is missing")),
             (Json::Null, Some("config.q: is missing")),
             (json!({ "query": 1 }), Some("config.query: is unknown")),
-            (
-                json!({ "q": 1 }),
-                Some("config.q: is 1, and must be a text"),
-            ),
+            (json!({ "q": 1 }), Some("config.q: is 1; must be a string")),
             (json!({ "q": "sixsix" }), Some("config.q: is longer than 5")),
             (
                 json!({ "q": "x", "days": 0 }),
-                Some("config.days: is 0, and may be from 1 to 30"),
+                Some("config.days: is 0; must be from 1 to 30"),
             ),
             (
                 json!({ "q": "x", "sort": "old" }),
@@ -177,7 +172,7 @@ mod tests {
                 json!({ "q": "x", "all": "yes" }),
                 Some("config.all: is \"yes\""),
             ),
-            (json!([]), Some("config.: is not a table")),
+            (json!([]), Some("config.: is not an object")),
         ];
         for (config, message) in rows {
             let found = check(&schema, &config).err().map(|error| error.to_string());

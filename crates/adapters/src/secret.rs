@@ -1,4 +1,4 @@
-//! A key that can't be printed, and is taken out of every text that others wrote.
+//! A key that can't be printed, and is removed from every text of a service.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::adapter::{AdapterError, AdapterErrorKind, PullContext};
 pub(crate) struct Secret(String);
 
 impl Secret {
-    /// The key of this name; the error says where to put it.
-    pub(crate) fn needed(context: &PullContext<'_>, name: &str) -> Result<Self, AdapterError> {
+    /// The key of this name; the error says how to set it.
+    pub(crate) fn required(context: &PullContext<'_>, name: &str) -> Result<Self, AdapterError> {
         Self::find(context, name).ok_or_else(|| {
             AdapterError::new(
                 AdapterErrorKind::Auth,
-                format!("there is no key: set the environment variable {name}, or {name}_FILE to a file that holds it"),
+                format!("the key is missing: set the environment variable {name}, or {name}_FILE to a file that holds it"),
             )
         })
     }

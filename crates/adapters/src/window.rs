@@ -1,7 +1,7 @@
 //! Where a pull begins and what was delivered before: a since-cursor that
 //! overlaps, because services list late, and ids that make the overlap harmless.
-//! Also for services that answer newest first and stop early: what lies between
-//! is remembered and comes with the next pulls. Pure.
+//! Also for services that list newest first and stop early: the gap is stored and
+//! comes with the next pulls. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// More ids than this are not remembered; the frontier knows the rest.
-const MOST_SEEN: usize = 20_000;
+/// More ids than this are not stored; the frontier knows the rest.
+const MAX_SEEN: usize = 20_000;
 
 /// The cursor of services that list by date. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) struct Window {
     /// All that is older was delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<i64>,
-    /// Of a walk down that was interrupted: what is newer was delivered.
+    /// Of an interrupted backfill: what is newer was delivered.
     #[serde(skip_serializing_if = "Option::is_none")]
     ceiling: Option<i64>,
     /// The newest that was delivered: the next floor.
@@ -30,12 +30,12 @@ pub(crate) struct Window {
     #[serde(skip)]
     oldest: Option<i64>,
     #[serde(skip)]
-    has_news: bool,
+    has_new_items: bool,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     seen: BTreeMap<String, i64>,
 }
 
-/// Where to look.
+/// The time range of a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) from: i64,
@@ -51,10 +51,10 @@ impl Window {
             .unwrap_or_default()
     }
 
-    /// What to ask for. The first time this goes `first` back.
+    /// The range to request. The first pull looks `first` back.
     pub(crate) fn range(&mut self, now: Timestamp, first: Duration, overlap: Duration) -> Range {
         let first = now.as_second().saturating_sub(seconds(first));
-        // Fixed with the first pull: a walk down must know where it ends.
+        // Fixed with the first pull: a backfill must know where it ends.
         let floor = *self
             .floor
             .get_or_insert(first.saturating_add(seconds(overlap)));
@@ -65,27 +65,27 @@ impl Window {
     }
 
     /// Whether an item is new; it is known from now on.
-    pub(crate) fn take(&mut self, id: &str, at: i64) -> bool {
+    pub(crate) fn insert(&mut self, id: &str, at: i64) -> bool {
         self.newest = Some(self.newest.map_or(at, |newest| newest.max(at)));
         self.oldest = Some(self.oldest.map_or(at, |oldest| oldest.min(at)));
         let is_new = self.seen.insert(short(id), at).is_none();
-        self.has_news |= is_new;
+        self.has_new_items |= is_new;
         is_new
     }
 
-    pub(crate) fn knows(&self, id: &str) -> bool {
+    pub(crate) fn contains(&self, id: &str) -> bool {
         self.seen.contains_key(&short(id))
     }
 
-    /// Newest first, and not all came: the rest is older than what was taken. A
-    /// second that holds more than a pull can see is left behind at last.
+    /// Newest first, and not all came: the rest is older than what was read. A
+    /// second that holds more than a pull can list is skipped in the end.
     pub(crate) fn interrupt(&mut self) {
-        let is_stuck = !self.has_news && self.oldest == self.ceiling;
+        let is_stuck = !self.has_new_items && self.oldest == self.ceiling;
         let lower = self.oldest.map(|oldest| oldest - i64::from(is_stuck));
         self.ceiling = lower.or(self.ceiling);
     }
 
-    /// Oldest first, as far as was taken; or newest first, to the end.
+    /// Oldest first, as far as was read; or newest first, to the end.
     pub(crate) fn advance(&mut self) {
         self.ceiling = None;
         if let Some(newest) = self.newest {
@@ -93,21 +93,21 @@ impl Window {
         }
     }
 
-    /// The cursor as it is kept: ids that no pull can meet again are forgotten.
+    /// The cursor as it is stored: ids that no pull can list again are pruned.
     pub(crate) fn to_json(&self, overlap: Duration) -> String {
-        let mut kept = self.clone();
+        let mut stored = self.clone();
         if let Some(floor) = self.floor {
             let from = floor.saturating_sub(seconds(overlap));
-            kept.seen.retain(|_, at| *at >= from);
+            stored.seen.retain(|_, at| *at >= from);
         }
-        if kept.seen.len() > MOST_SEEN {
-            let mut dates: Vec<i64> = kept.seen.values().copied().collect();
+        if stored.seen.len() > MAX_SEEN {
+            let mut dates: Vec<i64> = stored.seen.values().copied().collect();
             dates.sort_unstable_by(|a, b| b.cmp(a));
-            let least = dates[MOST_SEEN];
-            kept.seen.retain(|_, at| *at > least);
+            let cutoff = dates[MAX_SEEN];
+            stored.seen.retain(|_, at| *at > cutoff);
         }
         // Strings and numbers only: there is nothing that could fail.
-        serde_json::to_string(&kept).unwrap_or_else(|_| "{}".to_owned())
+        serde_json::to_string(&stored).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
@@ -137,27 +137,27 @@ mod tests {
         let mut window = Window::default();
         let range = window.range(now(), FIRST, OVERLAP);
         assert_eq!((range.from, range.to), (1_000_000 - 86_400, None));
-        assert!(window.take("a", 990_000) && window.take("b", 995_000));
+        assert!(window.insert("a", 990_000) && window.insert("b", 995_000));
         window.advance();
         let mut window = Window::parse(Some(&window.to_json(OVERLAP)));
         let range = window.range(now(), FIRST, OVERLAP);
         assert_eq!((range.from, range.to), (995_000 - 600, None));
-        assert!(!window.take("b", 995_000) && window.take("late", 994_900));
+        assert!(!window.insert("b", 995_000) && window.insert("late", 994_900));
         // Far below the overlap it was forgotten, and can't be met.
-        assert!(!window.knows("a"));
+        assert!(!window.contains("a"));
     }
 
     #[test]
     fn what_a_cap_left_out_comes_before_anything_newer() {
         let mut window = Window::default();
         window.range(now(), FIRST, OVERLAP);
-        window.take("newest", 999_000);
-        window.take("older", 998_000);
+        window.insert("newest", 999_000);
+        window.insert("older", 998_000);
         window.interrupt();
         let mut window = Window::parse(Some(&window.to_json(OVERLAP)));
         let range = window.range(now(), FIRST, OVERLAP);
         assert_eq!((range.from, range.to), (1_000_000 - 86_400, Some(998_000)));
-        window.take("oldest", 950_000);
+        window.insert("oldest", 950_000);
         window.advance();
         let mut window = Window::parse(Some(&window.to_json(OVERLAP)));
         let range = window.range(now(), FIRST, OVERLAP);
@@ -168,10 +168,10 @@ mod tests {
     fn a_second_with_more_than_a_page_is_left_behind() {
         let mut window = Window::default();
         window.range(now(), FIRST, OVERLAP);
-        window.take("x", 998_000);
+        window.insert("x", 998_000);
         window.interrupt();
         let mut window = Window::parse(Some(&window.to_json(OVERLAP)));
-        window.take("x", 998_000);
+        window.insert("x", 998_000);
         window.interrupt();
         assert_eq!(window.range(now(), FIRST, OVERLAP).to, Some(997_999));
     }

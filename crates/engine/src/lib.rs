@@ -15,7 +15,7 @@ mod stored_document;
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
 pub use fetch::{FetchOptions, PageArchive, StageTimes, Tally, Worker};
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
-pub use politeness::FetchContext;
+pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{
     CollectError, CollectOptions, Collected, CollectedSource, PollOptions, PollOutcome, PollReport,
     PolledSource, Poller, SeenItem, SourceCheck, environment,

@@ -6,8 +6,10 @@ mod fetch_context;
 mod host_throttle;
 mod leased_fetch;
 mod polite_fetch;
+mod robots_cache;
 
 pub use fetch_context::FetchContext;
+pub use robots_cache::StoreRobotsCache;
 
 pub(crate) use host_throttle::Politeness;
 pub(crate) use leased_fetch::{FetchResult, safe_lease_window};

@@ -1,4 +1,4 @@
-//! Pages a second through the door, from the simulated web in a process of its
+//! Pages per second through the HTTP client, from the simulated web in a process of its
 //! own, with the CPU time of both sides. Run: `cargo bench -p tidings-net`, or with
 //! `-- quick` to see the form of it.
 
@@ -41,7 +41,7 @@ fn main() {
         true => QUICK_RUN,
         false => RUN,
     };
-    println!("page size  connections  pages/s  MB/s   our CPU  server's CPU   (µs a page)");
+    println!("page size  connections  pages/s  MB/s   our CPU  server's CPU   (µs per page)");
     for page_bytes in [0, 40_000] {
         for connections in [16, 64, 256] {
             runtime.block_on(measure(page_bytes, connections, run));

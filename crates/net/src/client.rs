@@ -1,6 +1,6 @@
-//! The one way out: every byte that leaves the process on behalf of a feed, a
-//! page, robots.txt, a sitemap, a probe, an API or a webhook leaves through a
-//! [`Client`]. It follows redirects; each hop passes the guard again.
+//! The HTTP client of the process: requests for feeds, pages, robots.txt,
+//! sitemaps, probes, APIs and webhooks all go through a [`Client`]. It follows
+//! redirects; each hop passes the egress guard again.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,9 +15,9 @@ use tokio::net::TcpStream;
 use tokio::time::Instant as Deadline;
 
 use crate::dial::{DialTimes, Dialer};
-use crate::exchange::{Answer, HttpUnavailable, exchange};
+use crate::exchange::{ExchangeError, RawResponse, exchange};
 use crate::failure::Failure;
-use crate::head;
+use crate::html_head;
 use crate::limits::{Limits, NetOptions};
 use crate::media::Media;
 use crate::pool::{Connection, Pool};
@@ -28,17 +28,17 @@ use crate::robots::RobotsGate;
 /// What to do with a redirect.
 #[derive(Debug, Clone, Copy)]
 pub enum Redirects<'a> {
-    /// The redirect is the answer.
+    /// The redirect is the response.
     Report,
     Follow,
-    /// Followed where the one who is asked says so.
-    Ask(&'a dyn RedirectCheck),
+    /// Followed where the check permits it.
+    Check(&'a dyn RedirectCheck),
 }
 
-/// Who is asked before a redirect is followed.
+/// Decides whether a redirect is followed.
 #[async_trait]
 pub trait RedirectCheck: fmt::Debug + Sync {
-    /// Returns when the next address may be asked; the failure says why not.
+    /// Returns when the next URL may be fetched; the failure says why not.
     async fn check_redirect(&self, from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure>;
 }
 
@@ -86,13 +86,13 @@ impl Client {
         self.0.dialer.addresses(host).await
     }
 
-    /// Connections that are kept open for the next request.
+    /// Idle connections in the pool.
     pub fn idle_connections(&self) -> usize {
         self.0.pool.len()
     }
 
-    /// Asks, and follows where the answer leads. A POST is never repeated
-    /// elsewhere: its redirect is the answer.
+    /// Sends a request and follows its redirects. A POST is never repeated
+    /// elsewhere: its redirect is the response.
     pub async fn fetch(
         &self,
         request: Request,
@@ -121,8 +121,8 @@ impl Client {
             if is_known {
                 return Err(Failure::RedirectLoop { url: next.into() });
             }
-            if let Redirects::Ask(gate) = redirects {
-                gate.check_redirect(&request.url, &next).await?;
+            if let Redirects::Check(check) = redirects {
+                check.check_redirect(&request.url, &next).await?;
             }
             hops.push(Hop {
                 from: request.url.clone(),
@@ -148,34 +148,34 @@ impl Client {
         if target.is_some() || !is_page || response.media != Media::Html {
             return Ok(target);
         }
-        let refresh = head::refresh_target(&response.body, &request.url);
+        let refresh = html_head::refresh_target(&response.body, &request.url);
         // A page that reloads itself is a page.
         Ok(refresh.filter(|next| *next != request.url))
     }
 
     async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
         let deadline = Deadline::now() + request.time_limit.unwrap_or(self.limits().total);
-        let (mut connection, mut times) = match self.0.pool.take(&request.url) {
+        let (mut connection, mut times) = match self.0.pool.acquire(&request.url) {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
         let start = Instant::now();
-        let mut answer = self.exchange(&mut connection, request, deadline).await;
-        if let Err(HttpUnavailable {
+        let mut response = self.exchange(&mut connection, request, deadline).await;
+        if let Err(ExchangeError {
             was_stale: true, ..
-        }) = &answer
+        }) = &response
             && Deadline::now() + request.gap < deadline
         {
-            // The host may have heard it: this is another question.
+            // The host may have received it: this counts as another request.
             tokio::time::sleep(request.gap).await;
             let lost = start.elapsed();
             (connection, times) = self.dial(request).await?;
-            // What a dead connection took is part of the way to one that lives.
+            // Time lost on the dead connection counts as connecting.
             times.connect += lost;
-            answer = self.exchange(&mut connection, request, deadline).await;
+            response = self.exchange(&mut connection, request, deadline).await;
         }
-        let answer = answer.map_err(|none| none.failure)?;
-        Ok(self.response(request, connection, answer, times).await)
+        let response = response.map_err(|error| error.failure)?;
+        Ok(self.response(request, connection, response, times).await)
     }
 
     async fn dial(&self, request: &Request) -> Result<(Connection, DialTimes), Failure> {
@@ -184,7 +184,7 @@ impl Client {
         self.0.dialer.dial(&request.url, limit).await
     }
 
-    /// A bare connection for a protocol that is not HTTP, past the same guard.
+    /// A bare TCP connection for a protocol that is not HTTP, past the same guard.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Failure> {
         self.0
             .dialer
@@ -192,7 +192,7 @@ impl Client {
             .await
     }
 
-    /// Goes on in TLS, when both sides have agreed to.
+    /// Upgrades a connection to TLS, once both sides have agreed to.
     pub async fn encrypt(
         &self,
         stream: TcpStream,
@@ -209,7 +209,7 @@ impl Client {
         connection: &mut Connection,
         request: &Request,
         deadline: Deadline,
-    ) -> Result<Answer, HttpUnavailable> {
+    ) -> Result<RawResponse, ExchangeError> {
         let options = &self.0.options;
         let credentials = options.credentials.iter();
         let authorization = credentials
@@ -232,23 +232,23 @@ impl Client {
         &self,
         request: &Request,
         connection: Connection,
-        answer: Answer,
+        raw: RawResponse,
         times: DialTimes,
     ) -> Response {
         let (peer, is_h2) = (connection.peer, connection.is_h2());
-        // A body that was left in the middle leaves its connection unusable.
-        if !answer.is_cut {
-            self.0.pool.put(&request.url, connection).await;
+        // A body that was not read to its end leaves its connection unusable.
+        if !raw.is_cut {
+            self.0.pool.release(&request.url, connection).await;
         }
         Response {
             url: request.url.clone(),
             hops: Vec::new(),
-            status: answer.status,
-            headers: answer.headers,
-            body: Bytes::from(answer.body),
-            wire_bytes: answer.wire_bytes,
-            media: answer.media,
-            is_cut: answer.is_cut,
+            status: raw.status,
+            headers: raw.headers,
+            body: Bytes::from(raw.body),
+            wire_bytes: raw.wire_bytes,
+            media: raw.media,
+            is_cut: raw.is_cut,
             protocol: if is_h2 {
                 Protocol::Http2
             } else {
@@ -259,7 +259,7 @@ impl Client {
                 dns: times.dns,
                 connect: times.connect,
                 tls: times.tls,
-                first_byte: answer.first_byte,
+                first_byte: raw.first_byte,
                 total: Duration::ZERO,
             },
         }

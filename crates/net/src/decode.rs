@@ -1,4 +1,4 @@
-//! `Content-Encoding` undone as the bytes arrive, with one budget for all that
+//! `Content-Encoding` decoded as the bytes arrive, with one budget for all that
 //! comes out: a bomb is stopped while it explodes. Pure; memory is bounded by
 //! the windows of the formats and by the budget.
 
@@ -6,12 +6,12 @@ use crate::failure::Failure;
 use crate::inflate::{Decoder, Format, Step};
 use crate::limits::Limits;
 
-const MOST_LAYERS: usize = 2;
+const MAX_LAYERS: usize = 2;
 
-/// What is decoded at a time.
-const BLOCK: usize = 16 * 1024;
+/// Bytes decoded at a time.
+const BLOCK_BYTES: usize = 16 * 1024;
 
-/// Takes the bytes of a body as they come.
+/// Decodes the bytes of a body as they arrive.
 pub(crate) struct BodyDecoder {
     /// In the order in which they come off.
     layers: Vec<Layer>,
@@ -52,7 +52,7 @@ impl BodyDecoder {
     }
 
     /// What came out, complete or not.
-    pub(crate) fn take(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.output.bytes
     }
 
@@ -72,19 +72,19 @@ fn formats(header: &str) -> Result<Vec<Format>, Failure> {
     let mut formats = Vec::new();
     for name in header.split(',') {
         formats.push(match name.trim().to_ascii_lowercase().as_str() {
-            // Servers put charsets here, and their word for nothing.
+            // Servers put charsets here, and words for "no encoding".
             "" | "identity" | "none" | "utf-8" => continue,
             "gzip" | "x-gzip" => Format::Gzip,
             "deflate" => Format::Deflate,
             "br" => Format::Brotli,
             "zstd" => Format::Zstd,
             other => {
-                let why = format!("{other:?} is not an encoding that was asked for");
+                let why = format!("{other:?} is not in Accept-Encoding");
                 return Err(Failure::BadEncoding { why });
             }
         });
     }
-    if formats.len() > MOST_LAYERS {
+    if formats.len() > MAX_LAYERS {
         let header = header.chars().take(100).collect();
         return Err(Failure::TooManyEncodings { header });
     }
@@ -122,7 +122,7 @@ fn feed(layers: &mut [Layer], block: &[u8], output: &mut Output) -> Result<(), F
 }
 
 /// One encoding. Servers label plain bodies as compressed, so the first bytes
-/// decide whether there is anything to undo.
+/// decide whether there is anything to decode.
 struct Layer {
     format: Format,
     /// The first bytes, while they are too few to decide.
@@ -133,7 +133,7 @@ struct Layer {
 }
 
 /// Enough to tell a compressed body from a plain one.
-const DECIDED_BY: usize = 4;
+const SNIFF_BYTES: usize = 4;
 
 impl Layer {
     fn new(format: Format) -> Self {
@@ -154,7 +154,7 @@ impl Layer {
             return run(decoder, &mut self.is_whole, chunk, below);
         }
         self.start.extend_from_slice(chunk);
-        if self.start.len() < DECIDED_BY {
+        if self.start.len() < SNIFF_BYTES {
             return Ok(());
         }
         let start = std::mem::take(&mut self.start);
@@ -169,7 +169,7 @@ impl Layer {
             Some(Decoder::Plain) => Ok(()),
             Some(_) if self.is_whole => Ok(()),
             Some(_) => {
-                let why = "the compressed stream is cut short".to_owned();
+                let why = "the compressed stream is incomplete".to_owned();
                 Err(Failure::Truncated { why })
             }
         }
@@ -185,7 +185,7 @@ fn run(
     if let Decoder::Plain = decoder {
         return below(chunk);
     }
-    let mut block = [0; BLOCK];
+    let mut block = [0; BLOCK_BYTES];
     loop {
         let Step {
             read,

@@ -1,6 +1,6 @@
-//! A connection to the server of a URL: resolve once, judge every address, dial
-//! one of those that were judged. There is no moment at which a name could
-//! point elsewhere than where it was judged to point.
+//! A connection to the server of a URL: resolve once, check every address, dial
+//! one of those that were checked. There is no moment at which a name could
+//! point elsewhere than where it was checked to point.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use tokio_rustls::client::TlsStream;
 use tracing::debug;
 
 use crate::egress::Egress;
+use crate::egress_routes::{ConnectError, EgressRoutes};
 use crate::failure::{Failure, Stage};
 use crate::limits::NetOptions;
 use crate::pool::{Connection, Sender};
-use crate::resolve::Names;
-use crate::source::{Sources, Unconnected};
+use crate::resolve::DnsResolver;
 
 /// Addresses of one name that are tried.
-const MOST_ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
-/// Concurrent streams, frames and the like are bounded by h2 itself; this is
-/// what it may hold of headers that are not complete.
+/// Concurrent streams, frames and the like are bounded by h2 itself; this bounds
+/// what it buffers.
 const H2_WINDOW: u32 = 256 * 1024;
 
 /// How long each part of a connection took.
@@ -40,9 +40,9 @@ pub(crate) struct DialTimes {
 }
 
 pub(crate) struct Dialer {
-    names: Names,
+    resolver: DnsResolver,
     egress: Egress,
-    sources: Sources,
+    routes: EgressRoutes,
     tls: TlsConnector,
     header_bytes: usize,
 }
@@ -50,17 +50,17 @@ pub(crate) struct Dialer {
 impl Dialer {
     pub(crate) fn new(options: &NetOptions) -> Result<Self, Failure> {
         Ok(Self {
-            names: Names::new(&options.dns)?,
+            resolver: DnsResolver::new(&options.dns)?,
             egress: options.egress.clone(),
-            sources: Sources::new(options),
+            routes: EgressRoutes::new(options),
             tls: TlsConnector::from(Arc::new(tls_config(options)?)),
             header_bytes: options.limits.header_bytes,
         })
     }
 
-    /// Every address of a name, judged or not.
+    /// Every address of a name, permitted or not.
     pub(crate) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
-        self.names.addresses(host).await
+        self.resolver.addresses(host).await
     }
 
     pub(crate) async fn dial(
@@ -85,16 +85,16 @@ impl Dialer {
         times.connect = start.elapsed();
 
         if url.as_url().scheme() == "http" {
-            let sender = self.speak(stream, false).await?;
+            let sender = self.handshake(stream, false).await?;
             return Ok((Connection::new(sender, peer), times));
         }
         let start = Instant::now();
-        let stream = timeout_at(deadline, secure(&self.tls, stream, url.host()))
+        let stream = timeout_at(deadline, tls_handshake(&self.tls, stream, url.host()))
             .await
-            .map_err(|_| too_late(limit))??;
+            .map_err(|_| connect_timeout(limit))??;
         times.tls = start.elapsed();
         let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let sender = self.speak(stream, is_h2).await?;
+        let sender = self.handshake(stream, is_h2).await?;
         Ok((Connection::new(sender, peer), times))
     }
 
@@ -120,9 +120,9 @@ impl Dialer {
         // What follows is not HTTP.
         config.alpn_protocols.clear();
         let tls = TlsConnector::from(Arc::new(config));
-        tokio::time::timeout(limit, secure(&tls, stream, host))
+        tokio::time::timeout(limit, tls_handshake(&tls, stream, host))
             .await
-            .map_err(|_| too_late(limit))?
+            .map_err(|_| connect_timeout(limit))?
     }
 
     /// The addresses of a host, if every one of them may be dialled. One that
@@ -131,19 +131,19 @@ impl Dialer {
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         let ips = match literal.parse() {
             Ok(ip) => vec![ip],
-            Err(_) => self.names.addresses(host).await?,
+            Err(_) => self.resolver.addresses(host).await?,
         };
         let mut addresses = Vec::new();
         for ip in ips {
             let address = SocketAddr::new(ip, port);
-            self.egress.judge(address)?;
+            self.egress.check(address)?;
             addresses.push(address);
         }
-        addresses.truncate(MOST_ADDRESSES);
+        addresses.truncate(MAX_ADDRESSES);
         Ok(addresses)
     }
 
-    /// One address after the other, each with its share of the time.
+    /// Tries one address after the other, each with its share of the timeout.
     async fn connect(
         &self,
         host: &str,
@@ -158,27 +158,27 @@ impl Dialer {
         for (at, address) in addresses.iter().enumerate() {
             let left = deadline.saturating_duration_since(Deadline::now());
             let share = left / (addresses.len() - at) as u32;
-            let connecting = self.sources.connect(host, *address, share);
+            let connecting = self.routes.connect(host, *address, share);
             failure = match tokio::time::timeout(share, connecting).await {
                 Ok(Ok(stream)) => {
-                    // Requests are one write; waiting for more of it only costs time.
+                    // Requests are one write: Nagle's algorithm only adds latency.
                     let _ = stream.set_nodelay(true);
                     return Ok((stream, *address));
                 }
-                Ok(Err(Unconnected::Server(error))) => Failure::Connect {
+                Ok(Err(ConnectError::Target(error))) => Failure::Connect {
                     address: address.to_string(),
                     why: error.to_string(),
                 },
-                Ok(Err(Unconnected::NoWay(error))) => Failure::NoWayOut {
+                Ok(Err(ConnectError::NoRoute(error))) => Failure::NoEgressRoute {
                     why: error.to_string(),
                 },
-                Err(_) => too_late(limit),
+                Err(_) => connect_timeout(limit),
             };
         }
         Err(failure)
     }
 
-    async fn speak(
+    async fn handshake(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         is_h2: bool,
@@ -198,7 +198,7 @@ impl Dialer {
                     .map_err(failed)?;
             tokio::spawn(async move {
                 if let Err(error) = connection.await {
-                    debug!(%error, "a connection ended");
+                    debug!(%error, "connection closed");
                 }
             });
             return Ok(Sender::H2(sender));
@@ -211,14 +211,14 @@ impl Dialer {
             .map_err(failed)?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                debug!(%error, "a connection ended");
+                debug!(%error, "connection closed");
             }
         });
         Ok(Sender::H1(sender))
     }
 }
 
-async fn secure(
+async fn tls_handshake(
     tls: &TlsConnector,
     stream: TcpStream,
     host: &str,
@@ -233,7 +233,7 @@ async fn secure(
     connected.map_err(|error| failed(error.to_string()))
 }
 
-fn too_late(limit: Duration) -> Failure {
+fn connect_timeout(limit: Duration) -> Failure {
     Failure::Timeout {
         stage: Stage::Connect,
         limit,
@@ -242,7 +242,7 @@ fn too_late(limit: Duration) -> Failure {
 
 fn tls_config(options: &NetOptions) -> Result<ClientConfig, Failure> {
     let failed = |why: String| Failure::Tls {
-        host: "(set-up)".to_owned(),
+        host: "(setup)".to_owned(),
         why,
     };
     let mut roots = RootCertStore::empty();

@@ -1,5 +1,5 @@
 //! Which addresses may be dialled: global unicast and web ports, and what the
-//! operator opens by name. Pure; judged on the final address, at connect time,
+//! operator opens by name. Pure; checked on the final address, at connect time,
 //! for every hop. The predicates of the standard library miss several ranges.
 
 use std::fmt;
@@ -28,40 +28,37 @@ impl Default for Egress {
 
 /// An address that may not be dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{address} may not be reached: {why}")]
+#[error("{address} may not be reached: {reason}")]
 pub struct Denied {
     pub address: SocketAddr,
-    pub why: Why,
+    pub reason: DenyReason,
 }
 
-/// Why, and so which setting would open it.
+/// Why an address is denied, and so which setting would open it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum DenyReason {
     Range(&'static str),
     Port,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for DenyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Range(name) => write!(f, "it is {name}; egress.allow opens a range by name"),
-            Self::Port => write!(
-                f,
-                "its port is not one of the web's; egress.ports opens more"
-            ),
+            Self::Port => write!(f, "its port is not a web port; egress.ports opens more"),
         }
     }
 }
 
 impl Egress {
-    pub fn judge(&self, address: SocketAddr) -> Result<(), Denied> {
-        let deny = |why| Err(Denied { address, why });
+    pub fn check(&self, address: SocketAddr) -> Result<(), Denied> {
+        let deny = |reason| Err(Denied { address, reason });
         if !self.ports.iter().any(|open| open.contains(&address.port())) {
-            return deny(Why::Port);
+            return deny(DenyReason::Port);
         }
         match forbidden(address.ip()) {
             Some(_) if self.opens(address.ip()) => Ok(()),
-            Some(range) => deny(Why::Range(range)),
+            Some(range) => deny(DenyReason::Range(range)),
             None => Ok(()),
         }
     }
@@ -98,7 +95,7 @@ const V4: &[(Ipv4Net, &str)] = &[
     (v4([240, 0, 0, 0], 4), "reserved (240.0.0.0/4)"),
 ];
 
-/// Everything that IANA has given out for unicast; the rest is not the web.
+/// All that IANA has assigned for unicast; the rest is not the web.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
 /// Inside [`GLOBAL_V6`] and still not the web, then names for what is outside.
@@ -174,8 +171,8 @@ fn named<N>((_, name): &(N, &'static str)) -> &'static str {
     name
 }
 
-/// IPv4 in IPv6 clothes, mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`):
-/// the system dials the IPv4 address, so that is judged.
+/// IPv4 embedded in IPv6, mapped (`::ffff:a.b.c.d`) or compatible (`::a.b.c.d`):
+/// the system dials the IPv4 address, so that is checked.
 fn embedded_v4(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let is_special = ip.is_unspecified() || ip.is_loopback();
     if is_special { None } else { ip.to_ipv4() }

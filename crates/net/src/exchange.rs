@@ -1,6 +1,6 @@
-//! One request and its answer over one connection: headers, deadlines, the
-//! slowest that is endured, and a body that is never larger than allowed and
-//! never called whole when it is not.
+//! One request and its response over one connection: headers, deadlines, the
+//! minimum transfer rate, and a body that is never larger than allowed and never
+//! called complete when it is not.
 
 use std::time::Instant;
 
@@ -13,12 +13,12 @@ use tokio::time::{Instant as Deadline, timeout_at};
 use crate::decode::BodyDecoder;
 use crate::failure::{Failure, Stage};
 use crate::limits::{BINARY_BYTES, Limits};
-use crate::media::{Media, SNIFFED};
+use crate::media::{Media, SNIFF_BYTES};
 use crate::pool::Connection;
 use crate::request::Request;
 
-/// An answer whose body is read.
-pub(crate) struct Answer {
+/// A response whose body is read.
+pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -28,15 +28,15 @@ pub(crate) struct Answer {
     pub(crate) first_byte: std::time::Duration,
 }
 
-/// Why there is none, and whether the server has seen the request at all.
-pub(crate) struct HttpUnavailable {
+/// Why there is no response, and whether the server has seen the request at all.
+pub(crate) struct ExchangeError {
     pub(crate) failure: Failure,
-    /// The connection was dead before it carried anything: asking once more on
-    /// a new one repeats nothing.
+    /// The connection was dead before it carried anything: a retry on a new one
+    /// repeats nothing.
     pub(crate) was_stale: bool,
 }
 
-impl From<Failure> for HttpUnavailable {
+impl From<Failure> for ExchangeError {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
@@ -52,7 +52,7 @@ pub(crate) async fn exchange(
     user_agent: &str,
     limits: &Limits,
     deadline: Deadline,
-) -> Result<Answer, HttpUnavailable> {
+) -> Result<RawResponse, ExchangeError> {
     let message = message(request, authorization, user_agent, connection.is_h2())?;
     let start = Instant::now();
     let headers_limit = request.time_limit.unwrap_or(limits.headers);
@@ -60,13 +60,13 @@ pub(crate) async fn exchange(
     let response = match timeout_at(headers_until, connection.send(message)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => {
-            return Err(HttpUnavailable {
-                was_stale: connection.is_reused && went_away(&error),
-                failure: no_headers(&error, limits),
+            return Err(ExchangeError {
+                was_stale: connection.is_reused && is_disconnect(&error),
+                failure: header_failure(&error, limits),
             });
         }
         Err(_) => {
-            return Err(HttpUnavailable::from(Failure::Timeout {
+            return Err(ExchangeError::from(Failure::Timeout {
                 stage: Stage::Headers,
                 limit: headers_limit,
             }));
@@ -84,7 +84,7 @@ pub(crate) async fn exchange(
         return Err(Failure::UnaskedNotModified.into());
     }
     let body = Body::read(body, &parts.headers, request, limits, deadline).await?;
-    Ok(Answer {
+    Ok(RawResponse {
         status,
         headers: parts.headers,
         body: body.bytes,
@@ -140,8 +140,8 @@ fn message(
     Ok(message)
 }
 
-/// A value that can't be sent is left out: an ETag with a line break in it is
-/// worth a whole answer, not a failure.
+/// A value that can't be sent is left out: an ETag with a line break in it costs a
+/// full response, not a failure.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -154,7 +154,7 @@ fn header_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(line).sum()
 }
 
-fn went_away(error: &hyper::Error) -> bool {
+fn is_disconnect(error: &hyper::Error) -> bool {
     let is_reset = || {
         let mut cause = std::error::Error::source(error);
         while let Some(inner) = cause {
@@ -169,7 +169,7 @@ fn went_away(error: &hyper::Error) -> bool {
     error.is_canceled() || error.is_closed() || error.is_incomplete_message() || is_reset()
 }
 
-fn no_headers(error: &hyper::Error, limits: &Limits) -> Failure {
+fn header_failure(error: &hyper::Error, limits: &Limits) -> Failure {
     let why = describe(error);
     if error.is_parse() && why.contains("too large") {
         return Failure::HeadersTooLarge {
@@ -213,22 +213,22 @@ impl Body {
         let limit = request.purpose.body_limit(limits);
         let content_type = text(header::CONTENT_TYPE);
         let mut decoder = BodyDecoder::new(text(header::CONTENT_ENCODING), limit, limits)?;
-        let mut rate = Rate::new(limits);
+        let mut rate = RateCheck::new(limits);
         let total = request.time_limit.unwrap_or(limits.total);
         let mut media = None;
         while let Some(chunk) = next_chunk(&mut body, &mut rate, total, deadline).await? {
             decoder.push(&chunk)?;
-            if media.is_none() && decoder.bytes().len() >= SNIFFED {
+            if media.is_none() && decoder.bytes().len() >= SNIFF_BYTES {
                 media = Some(Media::of(content_type, decoder.bytes()));
             }
-            let is_useless = media.is_some_and(Media::is_binary);
-            if is_useless && decoder.bytes().len() as u64 >= BINARY_BYTES {
+            let is_binary = media.is_some_and(Media::is_binary);
+            if is_binary && decoder.bytes().len() as u64 >= BINARY_BYTES {
                 return Ok(Self::cut(decoder, media, BINARY_BYTES as usize));
             }
-            if let Some(enough) = request.enough()
-                && decoder.bytes().len() >= enough
+            if let Some(max_read) = request.max_read()
+                && decoder.bytes().len() >= max_read
             {
-                return Ok(Self::cut(decoder, media, enough));
+                return Ok(Self::cut(decoder, media, max_read));
             }
             if decoder.wire_bytes() > limit {
                 return Err(Failure::BodyTooLarge { limit });
@@ -244,10 +244,10 @@ impl Body {
         })
     }
 
-    fn cut(decoder: BodyDecoder, media: Option<Media>, bytes_kept: usize) -> Self {
+    fn cut(decoder: BodyDecoder, media: Option<Media>, max_bytes: usize) -> Self {
         let wire_bytes = decoder.wire_bytes();
-        let mut bytes = decoder.take();
-        bytes.truncate(bytes_kept);
+        let mut bytes = decoder.into_bytes();
+        bytes.truncate(max_bytes);
         Self {
             bytes,
             wire_bytes,
@@ -260,7 +260,7 @@ impl Body {
 /// The next bytes of a body, in time and fast enough.
 async fn next_chunk(
     body: &mut Incoming,
-    rate: &mut Rate,
+    rate: &mut RateCheck,
     total: std::time::Duration,
     deadline: Deadline,
 ) -> Result<Option<Bytes>, Failure> {
@@ -270,7 +270,7 @@ async fn next_chunk(
             Ok(Some(Ok(frame))) => {
                 // Trailers say nothing that we need.
                 if let Ok(chunk) = frame.into_data() {
-                    rate.note(chunk.len() as u64)?;
+                    rate.add(chunk.len() as u64)?;
                     return Ok(Some(chunk));
                 }
             }
@@ -285,39 +285,40 @@ async fn next_chunk(
                     limit: total,
                 });
             }
-            Err(_) => rate.note(0)?,
+            Err(_) => rate.add(0)?,
         }
     }
 }
 
-/// Counts bytes in windows of some seconds; too few in one is the end.
-struct Rate {
+/// Counts bytes in windows of some seconds; too few in one is a failure.
+struct RateCheck {
     window_end: Deadline,
     bytes: u64,
-    least: u64,
+    min_bytes: u64,
     window: std::time::Duration,
-    bytes_per_second: u64,
+    min_bytes_per_second: u64,
 }
 
-impl Rate {
+impl RateCheck {
     fn new(limits: &Limits) -> Self {
         Self {
             window_end: Deadline::now() + limits.rate_window,
             bytes: 0,
-            least: (limits.bytes_per_second as f64 * limits.rate_window.as_secs_f64()) as u64,
+            min_bytes: (limits.min_bytes_per_second as f64 * limits.rate_window.as_secs_f64())
+                as u64,
             window: limits.rate_window,
-            bytes_per_second: limits.bytes_per_second,
+            min_bytes_per_second: limits.min_bytes_per_second,
         }
     }
 
-    fn note(&mut self, bytes: u64) -> Result<(), Failure> {
+    fn add(&mut self, bytes: u64) -> Result<(), Failure> {
         self.bytes += bytes;
         let now = Deadline::now();
         if now < self.window_end {
             return Ok(());
         }
-        if self.bytes < self.least {
-            let bytes_per_second = self.bytes_per_second;
+        if self.bytes < self.min_bytes {
+            let bytes_per_second = self.min_bytes_per_second;
             return Err(Failure::TooSlow { bytes_per_second });
         }
         self.bytes = 0;

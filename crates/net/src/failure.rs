@@ -1,5 +1,5 @@
-//! Why a fetch has no answer, and the one taxonomy that retries follow
-//! everywhere. A status is an answer, not a failure; [`Class::of_status`] sorts it.
+//! Why a fetch has no response, and the one taxonomy that retries follow
+//! everywhere. A status is a response, not a failure; [`Class::of_status`] sorts it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::egress::Denied;
 
-/// What kind of trouble it was, which decides what happens next.
+/// The class of an error, which decides how it is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -24,7 +24,7 @@ pub enum Class {
     Policy,
     /// Type, size, truncated, undecodable.
     Content,
-    /// Ours: store, sink, registry. Never counts against a URL.
+    /// Internal: store, sink, registry. Never counts against a URL.
     Internal,
 }
 
@@ -41,7 +41,7 @@ impl Class {
         }
     }
 
-    /// The class of a status; `None` for an answer that is no trouble.
+    /// The class of a status; `None` when it is no error.
     pub fn of_status(status: u16) -> Option<Self> {
         match status {
             0..=399 => None,
@@ -51,7 +51,7 @@ impl Class {
         }
     }
 
-    /// Whether this trouble uses up one of the retries of a URL.
+    /// Whether this error uses up one of the retries of a URL.
     pub fn consumes_a_retry(self) -> bool {
         matches!(self, Self::Network | Self::HttpTransient | Self::Blocked)
     }
@@ -67,16 +67,16 @@ pub enum Stage {
 }
 
 impl Stage {
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Connect => "no connection",
-            Self::Headers => "no answer",
-            Self::Body => "the body was not complete",
+            Self::Headers => "no response headers",
+            Self::Body => "incomplete body",
         }
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Failure {
     #[error("the name {host} does not exist")]
@@ -87,21 +87,21 @@ pub enum Failure {
     Connect { address: String, why: String },
     #[error("no secure connection to {host}: {why}")]
     Tls { host: String, why: String },
-    #[error("the connection ended before the answer: {why}")]
+    #[error("the connection closed before the response: {why}")]
     Disconnected { why: String },
-    #[error("{} within {} s", stage.words(), limit.as_secs_f32())]
+    #[error("{} within {} s", stage.description(), limit.as_secs_f32())]
     Timeout { stage: Stage, limit: Duration },
-    #[error("the body came slower than {bytes_per_second} bytes a second")]
+    #[error("the body arrived slower than {bytes_per_second} bytes per second")]
     TooSlow { bytes_per_second: u64 },
-    #[error("not HTTP as we know it: {why}")]
+    #[error("invalid HTTP: {why}")]
     Protocol { why: String },
     #[error("more than {limit} bytes of headers")]
     HeadersTooLarge { limit: usize },
     #[error("more than {limit} redirects")]
     TooManyRedirects { limit: usize },
-    #[error("the redirects go in a circle at {url}")]
+    #[error("redirect loop at {url}")]
     RedirectLoop { url: String },
-    #[error("a redirect leads nowhere: {why}")]
+    #[error("invalid redirect: {why}")]
     BadRedirect { why: String },
     #[error("the body is larger than {limit} bytes")]
     BodyTooLarge { limit: u64 },
@@ -111,26 +111,26 @@ pub enum Failure {
     BadEncoding { why: String },
     #[error("more than two layers of Content-Encoding: {header:?}")]
     TooManyEncodings { header: String },
-    #[error("a compression bomb: more than {ratio} bytes out for each byte in")]
+    #[error("a compression bomb: more than {ratio} decoded bytes per byte received")]
     CompressionBomb { ratio: u64 },
-    #[error("304 Not Modified, and nobody asked")]
+    #[error("304 Not Modified to an unconditional request")]
     UnaskedNotModified,
     #[error(transparent)]
     Egress(#[from] Denied),
     #[error("robots.txt of {host} disallows it by the rule {rule:?}")]
     RobotsDisallowed { host: String, rule: String },
-    #[error("robots.txt of {host} can't be had now: {why}")]
+    #[error("robots.txt of {host} is unavailable: {why}")]
     RobotsUnavailable {
         host: String,
         why: String,
-        /// When it will be asked again.
-        again: Duration,
+        /// When it will be fetched again.
+        retry_in: Duration,
     },
-    #[error("{host} has other requests of ours; it is asked again in {} s", wait.as_secs())]
+    #[error("no host permit for {host}; retry in {} s", wait.as_secs())]
     HostBusy { host: String, wait: Duration },
-    #[error("none of our own addresses and proxies can be used now: {why}")]
-    NoWayOut { why: String },
-    #[error("our own store failed: {why}")]
+    #[error("no usable egress address or proxy: {why}; see net.addresses and net.proxies")]
+    NoEgressRoute { why: String },
+    #[error("store unavailable: {why}")]
     Store { why: String },
 }
 
@@ -145,7 +145,7 @@ impl Failure {
             | Self::Timeout { .. }
             | Self::TooSlow { .. }
             | Self::Protocol { .. }
-            // A cut connection says nothing of the page: it may be whole next time.
+            // A closed connection says nothing of the page: it may be complete next time.
             | Self::Truncated { .. } => Class::Network,
             Self::HeadersTooLarge { .. }
             | Self::TooManyRedirects { .. }
@@ -160,7 +160,7 @@ impl Failure {
             | Self::RobotsDisallowed { .. }
             | Self::RobotsUnavailable { .. }
             | Self::HostBusy { .. } => Class::Policy,
-            Self::NoWayOut { .. } | Self::Store { .. } => Class::Internal,
+            Self::NoEgressRoute { .. } | Self::Store { .. } => Class::Internal,
         }
     }
 
@@ -189,17 +189,17 @@ impl Failure {
             Self::RobotsDisallowed { .. } => "robots_blocked",
             Self::RobotsUnavailable { .. } => "robots_unavailable",
             Self::HostBusy { .. } => "host_busy",
-            Self::NoWayOut { .. } => "no_way_out",
+            Self::NoEgressRoute { .. } => "no_way_out",
             Self::Store { .. } => "store",
         }
     }
 
-    /// What a stranger may read. Names, addresses and open ports inside are
-    /// nobody's business, and a refusal must look like any other.
-    pub fn for_strangers(&self) -> &'static str {
+    /// A message for untrusted readers: it reveals no internal names, addresses or
+    /// open ports, and a refusal looks like any other failure.
+    pub fn public_message(&self) -> &'static str {
         match self.class() {
             Class::Network | Class::Policy | Class::Internal => "the address can't be fetched",
-            _ => "the address gave no usable answer",
+            _ => "the address returned no usable response",
         }
     }
 }

@@ -7,7 +7,7 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::failure::Failure;
 
-/// 8 MiB, the most that RFC 8878 asks decoders to support.
+/// 8 MiB, the window that RFC 8878 recommends decoders to support.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub(crate) struct Gzip {
 enum Part {
     Header(Vec<u8>),
     Body(Decompress),
-    /// Bytes of the trailer that are still to come.
+    /// Bytes of the trailer that are still missing.
     Trailer(usize),
 }
 
@@ -155,10 +155,10 @@ impl Default for Part {
     }
 }
 
-const TRAILER: usize = 8;
+const GZIP_TRAILER_BYTES: usize = 8;
 
 /// A name or comment in a header that is longer is an attack.
-const LONGEST_HEADER: usize = 16 * 1024;
+const MAX_GZIP_HEADER_BYTES: usize = 16 * 1024;
 
 impl Gzip {
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Failure> {
@@ -183,7 +183,7 @@ impl Gzip {
                     self.part = Part::Body(Decompress::new(false));
                     return Ok(silent(end - before));
                 }
-                if seen.len() > LONGEST_HEADER {
+                if seen.len() > MAX_GZIP_HEADER_BYTES {
                     return Err(bad("the gzip header has no end"));
                 }
                 Ok(silent(input.len()))
@@ -191,7 +191,7 @@ impl Gzip {
             Part::Body(inflate) => {
                 let step = self::inflate(inflate, input, output)?;
                 if step.is_complete {
-                    self.part = Part::Trailer(TRAILER);
+                    self.part = Part::Trailer(GZIP_TRAILER_BYTES);
                 }
                 Ok(step)
             }

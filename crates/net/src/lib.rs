@@ -1,9 +1,9 @@
-//! The one door to the outside: every byte that leaves the process on behalf of
-//! a feed, page, robots.txt, sitemap, probe, API or webhook passes a [`Client`].
+//! The HTTP client: every byte that leaves the process on behalf of a feed, page,
+//! robots.txt, sitemap, probe, API or webhook passes a [`Client`].
 //!
-//! It dials only what the [`Egress`] guard permits, gives up on peers that are
-//! slow, endless or dishonest, undoes encodings within a budget, and asks
-//! robots.txt through the [`RobotsGate`]. It never decides what to fetch or when.
+//! It dials only what the [`Egress`] guard permits, aborts on peers that are slow,
+//! endless or dishonest, decodes bodies within a budget, and checks robots.txt
+//! through the [`RobotsGate`]. It never decides what to fetch or when.
 //!
 //! ```no_run
 //! # async fn demo() -> Result<(), Box<dyn std::error::Error>> {
@@ -13,7 +13,7 @@
 //! let robots = RobotsGate::new(client.clone(), None, Default::default());
 //! let url: tidings_url::FetchUrl = "https://example.com/story".parse()?;
 //! robots.permit(&url).await?;
-//! let page = client.fetch(Request::get(url, Purpose::Page), Redirects::Ask(&robots)).await?;
+//! let page = client.fetch(Request::get(url, Purpose::Page), Redirects::Check(&robots)).await?;
 //! println!("{} {:?}, {} bytes", page.status, page.media, page.body.len());
 //! # Ok(()) }
 //! ```
@@ -24,9 +24,10 @@ mod credentials;
 mod decode;
 mod dial;
 mod egress;
+mod egress_routes;
 mod exchange;
 mod failure;
-mod head;
+mod html_head;
 mod inflate;
 mod limits;
 mod media;
@@ -37,19 +38,23 @@ mod request;
 mod resolve;
 mod retry_after;
 mod robots;
-mod source;
+
+// The name by which `charset` imports it.
+use html_head as head;
 
 pub use charset::{CharsetFrom, Decoded, decode};
 pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
-pub use egress::{Denied, Egress, Why};
+pub use egress::{Denied, DenyReason, Egress};
 pub use failure::{Class, Failure, Stage};
 pub use limits::{Limits, NetOptions, read_authorities};
 pub use media::Media;
 pub use proxy::Proxy;
 pub use request::{Hop, Protocol, Purpose, Request, Response, Timings};
 pub use retry_after::retry_after;
-pub use robots::{Permission, RobotsGate, RobotsRules, Verdict};
+pub use robots::{
+    Permission, RobotsCache, RobotsCacheError, RobotsGate, RobotsRecord, RobotsRules, Verdict,
+};
 
 // What callers need to name certificates, headers and ranges.
 pub use http;

@@ -1,4 +1,4 @@
-//! How much a peer may cost us in time and memory, and what we say of ourselves.
+//! Limits of time and memory for one peer, and the options of the HTTP client.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -20,8 +20,8 @@ pub struct Limits {
     pub headers: Duration,
     /// From the start to the last byte, redirects not included.
     pub total: Duration,
-    /// Slower than this over [`Limits::rate_window`] is given up.
-    pub bytes_per_second: u64,
+    /// A transfer slower than this over [`Limits::rate_window`] is aborted.
+    pub min_bytes_per_second: u64,
     pub rate_window: Duration,
     pub header_bytes: usize,
     /// Decoded bytes of a body.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub sitemap_bytes: u64,
     pub redirects: usize,
     pub location_bytes: usize,
-    /// Bytes out for each byte in, once [`Limits::ratio_from`] are out.
+    /// Decoded bytes per byte received, once [`Limits::ratio_from`] are decoded.
     pub ratio: u64,
     pub ratio_from: u64,
 }
@@ -41,7 +41,7 @@ impl Default for Limits {
             connect: Duration::from_secs(10),
             headers: Duration::from_secs(10),
             total: Duration::from_secs(30),
-            bytes_per_second: 1024,
+            min_bytes_per_second: 1024,
             rate_window: Duration::from_secs(15),
             header_bytes: 64 * 1024,
             page_bytes: 10 * MIB,
@@ -57,23 +57,23 @@ impl Default for Limits {
 
 pub(crate) const MIB: u64 = 1024 * 1024;
 
-/// Binary bodies are of no use to us: enough to know them by, and no more.
+/// Binary bodies are not used: enough to detect their type is read, and no more.
 pub(crate) const BINARY_BYTES: u64 = 64 * 1024;
 
-/// How the door is built.
+/// Options of the HTTP client.
 #[derive(Debug, Clone, Default)]
 pub struct NetOptions {
-    /// A page or address where site owners find out who we are.
+    /// A page or address where site owners find the operator.
     pub contact: String,
     pub limits: Limits,
     pub egress: Egress,
     pub credentials: Vec<Credentials>,
-    /// DNS servers to ask instead of the system's.
+    /// DNS servers to query instead of the system's.
     pub dns: Vec<SocketAddr>,
-    /// Addresses of this machine to ask from; a host is asked from one of them.
-    /// Empty: the system chooses.
+    /// Local addresses to connect from; each host has one of them. Empty: the
+    /// system chooses.
     pub addresses: Vec<IpAddr>,
-    /// Proxies to ask through, each the way of some hosts, as addresses are.
+    /// Proxies to connect through, each the egress route of some hosts.
     pub proxies: Vec<Proxy>,
     /// Certificate authorities to trust besides the public ones.
     pub authorities: Vec<CertificateDer<'static>>,

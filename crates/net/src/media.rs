@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-/// How much of a body is looked at.
-pub(crate) const SNIFFED: usize = 512;
+/// How many bytes of a body are examined.
+pub(crate) const SNIFF_BYTES: usize = 512;
 
 /// The kinds of bodies that are treated differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub enum Media {
 }
 
 impl Media {
-    /// Of no use to us but for knowing what it is.
+    /// Not used, except for its type.
     pub fn is_binary(self) -> bool {
         matches!(
             self,
@@ -36,7 +36,7 @@ impl Media {
     /// The bytes decide where they are unmistakable, else the header, else what
     /// the bytes look like.
     pub fn of(content_type: Option<&str>, start: &[u8]) -> Self {
-        let start = &start[..start.len().min(SNIFFED)];
+        let start = &start[..start.len().min(SNIFF_BYTES)];
         let declared = content_type.and_then(declared);
         match (magic(start), declared) {
             (Some(kind), _) => kind,

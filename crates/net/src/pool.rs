@@ -1,4 +1,4 @@
-//! Connections that are free again, kept for a short time for the next request
+//! Idle connections, pooled for a short time for the next request
 //! to the same server. Bounded over all servers: ten thousand hosts must not
 //! hold ten thousand sockets.
 
@@ -12,19 +12,22 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use tidings_url::FetchUrl;
 
-const MOST_IDLE: usize = 256;
-const LONGEST_IDLE: Duration = Duration::from_secs(20);
+const MAX_IDLE: usize = 256;
+const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// An HTTP/1.1 connection is free a moment after its last byte.
+const READY_TIMEOUT: Duration = Duration::from_millis(50);
 
 pub(crate) enum Sender {
     H1(hyper::client::conn::http1::SendRequest<Full<Bytes>>),
     H2(hyper::client::conn::http2::SendRequest<Full<Bytes>>),
 }
 
-/// An open connection that nobody else uses.
+/// An open connection with a single user.
 pub(crate) struct Connection {
     sender: Sender,
     pub(crate) peer: SocketAddr,
-    /// It has carried an answer before, so the server may have given it up.
+    /// It has carried a response before, so the server may have closed it.
     pub(crate) is_reused: bool,
 }
 
@@ -59,7 +62,7 @@ impl Connection {
     }
 
     /// Waits until it can carry another request; false when it never will.
-    async fn settle(&mut self) -> bool {
+    async fn ready(&mut self) -> bool {
         match &mut self.sender {
             Sender::H1(sender) => sender.ready().await.is_ok(),
             Sender::H2(sender) => sender.ready().await.is_ok(),
@@ -83,7 +86,7 @@ fn origin(url: &FetchUrl) -> String {
 
 impl Pool {
     /// A connection to the server of this URL that seems to be open.
-    pub(crate) fn take(&self, url: &FetchUrl) -> Option<Connection> {
+    pub(crate) fn acquire(&self, url: &FetchUrl) -> Option<Connection> {
         let origin = origin(url);
         let mut idle = self.lock();
         drop_old(&mut idle);
@@ -96,17 +99,16 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last answer was read to its end.
-    pub(crate) async fn put(&self, url: &FetchUrl, mut connection: Connection) {
-        // An HTTP/1.1 connection is free a moment after its last byte.
-        let settled = tokio::time::timeout(Duration::from_millis(50), connection.settle()).await;
-        if !settled.unwrap_or(false) {
+    /// Returns a connection whose last response was read to its end.
+    pub(crate) async fn release(&self, url: &FetchUrl, mut connection: Connection) {
+        let ready = tokio::time::timeout(READY_TIMEOUT, connection.ready()).await;
+        if !ready.unwrap_or(false) {
             return;
         }
         connection.is_reused = true;
         let mut idle = self.lock();
         drop_old(&mut idle);
-        if idle.len() == MOST_IDLE {
+        if idle.len() == MAX_IDLE {
             idle.pop_front();
         }
         idle.push_back(Idle {
@@ -121,7 +123,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        // Connections are put in and taken out whole.
+        // Connections are added and removed whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +131,7 @@ impl Pool {
 fn drop_old(idle: &mut VecDeque<Idle>) {
     while idle
         .front()
-        .is_some_and(|idle| idle.since.elapsed() > LONGEST_IDLE)
+        .is_some_and(|idle| idle.since.elapsed() > IDLE_TIMEOUT)
     {
         idle.pop_front();
     }

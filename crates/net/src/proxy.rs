@@ -1,6 +1,10 @@
-//! Ways through a proxy, SOCKS5 or HTTP CONNECT. A proxy is told an address that
-//! was judged here, never a name, so it can't be led elsewhere. What goes wrong
-//! before it has let us in is its fault; the rest is that of the server behind.
+//! Connections through a proxy, SOCKS5 or HTTP CONNECT. A proxy gets an address
+//! that the egress guard has checked, never a name, so it can't be led elsewhere.
+//! Errors before the login is accepted are the proxy's, later ones the target's.
+//!
+//! Written by hand: tokio-socks, fast-socks5, async-http-proxy and hyper-util's
+//! proxies were read and left out, because they lose bytes that arrive early, can't
+//! tell a failing proxy from a failing target, or put user names into errors.
 
 use std::fmt;
 use std::io;
@@ -13,11 +17,11 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use url::Url;
 
-/// How long a proxy may take to say that it is there.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a proxy may take to accept a connection and a login.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer to a CONNECT.
-const MOST_HEAD: usize = 8 * 1024;
+/// The longest response to a CONNECT.
+const MAX_HEAD_BYTES: usize = 8 * 1024;
 
 /// A proxy, as `socks5://user:password@host:port` or `http://…` names it.
 #[derive(Clone)]
@@ -40,15 +44,15 @@ struct Login {
     password: String,
 }
 
-/// Why there is no way.
+/// Why there is no connection through the proxy.
 #[derive(Debug)]
-pub(crate) enum Blocked {
-    /// It is away, or does not let us in.
+pub(crate) enum ProxyError {
+    /// The proxy is unreachable, or refuses the login.
     Proxy(io::Error),
-    /// It has not answered yet, and there was little time.
-    Hurried,
-    /// It can't go there.
-    Server(io::Error),
+    /// The proxy has not responded yet, and the time limit was short.
+    OutOfTime,
+    /// The proxy can't reach the target.
+    Target(io::Error),
 }
 
 impl Proxy {
@@ -78,57 +82,57 @@ impl Proxy {
         })
     }
 
-    /// Whether it is there, and lets us in as far as it says before it is asked
-    /// for anything.
+    /// Whether it is reachable and accepts the login, as far as it says so before a
+    /// CONNECT.
     pub async fn probe(&self) -> io::Result<()> {
-        let opened = timeout(PATIENCE, self.open()).await;
-        opened.unwrap_or_else(|_| Err(mute())).map(drop)
+        let opened = timeout(OPEN_TIMEOUT, self.open()).await;
+        opened.unwrap_or_else(|_| Err(no_response())).map(drop)
     }
 
-    /// What tells it from others, its user included; not to be shown.
+    /// Distinguishes it from others, its user included; not to be shown.
     pub(crate) fn identity(&self) -> String {
         let user = self.login.as_ref().map_or("", |login| login.user.as_str());
         format!("{self} {user}")
     }
 
-    /// A connection to an address. One that does not answer leaves half of the
-    /// time to another.
+    /// A connection to an address. A proxy that does not respond leaves half of the
+    /// time limit to another.
     pub(crate) async fn connect(
         &self,
         to: SocketAddr,
         limit: Duration,
-    ) -> Result<TcpStream, Blocked> {
-        let patience = PATIENCE.min(limit / 2);
-        let stream = match timeout(patience, self.open()).await {
-            Ok(opened) => opened.map_err(Blocked::Proxy)?,
-            Err(_) if patience == PATIENCE => return Err(Blocked::Proxy(mute())),
-            Err(_) => return Err(Blocked::Hurried),
+    ) -> Result<TcpStream, ProxyError> {
+        let open_timeout = OPEN_TIMEOUT.min(limit / 2);
+        let stream = match timeout(open_timeout, self.open()).await {
+            Ok(opened) => opened.map_err(ProxyError::Proxy)?,
+            Err(_) if open_timeout == OPEN_TIMEOUT => return Err(ProxyError::Proxy(no_response())),
+            Err(_) => return Err(ProxyError::OutOfTime),
         };
-        self.lead(stream, to).await
+        self.tunnel(stream, to).await
     }
 
-    /// A connection to the proxy, which knows who we are.
+    /// A connection to the proxy, logged in.
     async fn open(&self) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         if self.kind == Kind::Socks5 {
-            self.greet(&mut stream).await?;
+            self.log_in(&mut stream).await?;
         }
         Ok(stream)
     }
 
-    /// Onwards to an address, over a connection that is open.
-    async fn lead(&self, mut stream: TcpStream, to: SocketAddr) -> Result<TcpStream, Blocked> {
+    /// Connects an open connection to its target.
+    async fn tunnel(&self, mut stream: TcpStream, to: SocketAddr) -> Result<TcpStream, ProxyError> {
         match self.kind {
             Kind::Socks5 => socks5_connect(&mut stream, to)
                 .await
-                .map_err(Blocked::Server)?,
+                .map_err(ProxyError::Target)?,
             Kind::Http => self.http_connect(&mut stream, to).await?,
         }
         Ok(stream)
     }
 
     /// RFC 1928, and RFC 1929 for the login.
-    async fn greet(&self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn log_in(&self, stream: &mut TcpStream) -> io::Result<()> {
         let methods: &[u8] = match self.login {
             Some(_) => &[5, 2, 0, 2],
             None => &[5, 1, 0],
@@ -146,75 +150,77 @@ impl Proxy {
                     message.extend(part.as_bytes());
                 }
                 stream.write_all(&message).await?;
-                let mut answer = [0; 2];
-                stream.read_exact(&mut answer).await?;
-                match answer[1] {
+                let mut reply = [0; 2];
+                stream.read_exact(&mut reply).await?;
+                match reply[1] {
                     0 => Ok(()),
-                    _ => Err(io::Error::other("it does not know this user and password")),
+                    _ => Err(io::Error::other("the proxy refuses this user and password")),
                 }
             }
-            ([5, _], _) => Err(io::Error::other("it wants another login")),
-            _ => Err(io::Error::other("it does not speak SOCKS5")),
+            ([5, _], _) => Err(io::Error::other("the proxy requires another login method")),
+            _ => Err(io::Error::other("the proxy does not speak SOCKS5")),
         }
     }
 
-    async fn http_connect(&self, stream: &mut TcpStream, to: SocketAddr) -> Result<(), Blocked> {
-        let mut asked = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
+    async fn http_connect(&self, stream: &mut TcpStream, to: SocketAddr) -> Result<(), ProxyError> {
+        let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
         if let Some(Login { user, password }) = &self.login {
             let pair =
                 base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
-            asked.push_str(&format!("Proxy-Authorization: Basic {pair}\r\n"));
+            request.push_str(&format!("Proxy-Authorization: Basic {pair}\r\n"));
         }
-        asked.push_str("\r\n");
-        let written = stream.write_all(asked.as_bytes()).await;
-        written.map_err(Blocked::Server)?;
-        let head = read_head(stream).await.map_err(Blocked::Server)?;
+        request.push_str("\r\n");
+        let written = stream.write_all(request.as_bytes()).await;
+        written.map_err(ProxyError::Target)?;
+        let head = read_head(stream).await.map_err(ProxyError::Target)?;
         let status = head
             .strip_prefix("HTTP/1.")
             .and_then(|rest| rest.split(' ').nth(1));
-        let said = |status: &str| io::Error::other(format!("the proxy answers with {status}"));
+        let refused = |status: &str| io::Error::other(format!("the proxy responds with {status}"));
         match status {
             Some(status) if status.starts_with('2') => Ok(()),
-            Some("407") => Err(Blocked::Proxy(io::Error::other(
-                "it does not know this user and password",
+            Some("407") => Err(ProxyError::Proxy(io::Error::other(
+                "the proxy refuses this user and password",
             ))),
-            Some(status) => Err(Blocked::Server(said(status))),
-            None => Err(Blocked::Proxy(io::Error::other("it does not speak HTTP"))),
+            Some(status) => Err(ProxyError::Target(refused(status))),
+            None => Err(ProxyError::Proxy(io::Error::other(
+                "the proxy does not speak HTTP",
+            ))),
         }
     }
 }
 
-fn mute() -> io::Error {
-    io::Error::other("it does not answer")
+fn no_response() -> io::Error {
+    io::Error::other("the proxy does not respond")
 }
 
 async fn socks5_connect(stream: &mut TcpStream, to: SocketAddr) -> io::Result<()> {
-    let mut asked = vec![5, 1, 0];
+    let mut request = vec![5, 1, 0];
     match to.ip() {
         IpAddr::V4(ip) => {
-            asked.push(1);
-            asked.extend(ip.octets());
+            request.push(1);
+            request.extend(ip.octets());
         }
         IpAddr::V6(ip) => {
-            asked.push(4);
-            asked.extend(ip.octets());
+            request.push(4);
+            request.extend(ip.octets());
         }
     }
-    asked.extend(to.port().to_be_bytes());
-    stream.write_all(&asked).await?;
+    request.extend(to.port().to_be_bytes());
+    stream.write_all(&request).await?;
     let why = match socks5_reply(stream).await? {
         0 => return Ok(()),
-        2 => "the proxy may not go there",
+        2 => "the proxy may not connect to it",
         3 => "network unreachable",
         4 => "host unreachable",
         5 => "connection refused",
         6 => "too many hops away",
-        _ => "the proxy can't go there",
+        _ => "the proxy can't connect to it",
     };
     Err(io::Error::other(why))
 }
 
-/// The code of a reply; the address that follows is read, and of no use.
+/// The code of a reply; the address that follows is read and discarded.
 async fn socks5_reply(stream: &mut TcpStream) -> io::Result<u8> {
     let mut head = [0; 4];
     stream.read_exact(&mut head).await?;
@@ -235,8 +241,8 @@ async fn socks5_reply(stream: &mut TcpStream) -> io::Result<u8> {
 async fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() == MOST_HEAD {
-            return Err(io::Error::other("its answer has no end"));
+        if head.len() == MAX_HEAD_BYTES {
+            return Err(io::Error::other("the response of the proxy is too long"));
         }
         head.push(stream.read_u8().await?);
     }

@@ -1,4 +1,4 @@
-//! Where an answer sends us next. Pure.
+//! The target of a redirect. Pure.
 
 use http::HeaderMap;
 use http::header::LOCATION;
@@ -7,7 +7,7 @@ use tidings_url::FetchUrl;
 use crate::failure::Failure;
 use crate::limits::Limits;
 
-/// The target of a redirect; `None` when the answer is none.
+/// The target of a redirect; `None` when the response is none.
 pub(crate) fn target(
     from: &FetchUrl,
     status: u16,

@@ -1,4 +1,4 @@
-//! What is asked for, and what comes back. Values only.
+//! Requests and responses. Values only.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::charset::{Decoded, decode};
 use crate::limits::Limits;
 use crate::media::Media;
 
-/// What the answer is for; it decides how large it may be and what we accept.
+/// What the response is for; it decides how large it may be and the `Accept` header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Page,
@@ -26,15 +26,15 @@ impl Purpose {
     pub(crate) fn body_limit(self, limits: &Limits) -> u64 {
         match self {
             Self::Page => limits.page_bytes,
-            // It is cut at what is enough; this is for what is still unpacked.
-            Self::Robots => 4 * crate::robots::READ as u64,
+            // It is cut at the bytes that are read; this bounds what is still decoded.
+            Self::Robots => 4 * crate::robots::MAX_FILE_BYTES as u64,
             Self::Feed | Self::Api => limits.feed_bytes,
             Self::Sitemap => limits.sitemap_bytes,
         }
     }
 
-    fn enough(self) -> Option<usize> {
-        (self == Self::Robots).then_some(crate::robots::READ)
+    fn max_read(self) -> Option<usize> {
+        (self == Self::Robots).then_some(crate::robots::MAX_FILE_BYTES)
     }
 
     pub(crate) fn accept(self) -> HeaderValue {
@@ -50,14 +50,14 @@ impl Purpose {
     }
 }
 
-/// One thing to ask the outside for.
+/// One request.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub url: FetchUrl,
     pub purpose: Purpose,
     pub method: Method,
     pub body: Bytes,
-    /// What we have already: the server may answer 304.
+    /// Validators of the stored copy: the server may respond 304.
     pub etag: Option<String>,
     pub last_modified: Option<String>,
     /// Headers for this origin only: gone after a redirect to another.
@@ -67,10 +67,10 @@ pub struct Request {
     /// Instead of the limits for connecting, headers and the whole: all of it
     /// takes no longer than this.
     pub time_limit: Option<Duration>,
-    /// Of a longer answer only the start is read.
+    /// Of a longer response only this many bytes are read.
     pub read_at_most: Option<usize>,
-    /// Between two questions to this host, should a connection that was kept turn
-    /// out to be dead, and the question have to be repeated on another.
+    /// Delay before the request is repeated on a new connection, when the pooled
+    /// one turns out to be dead.
     pub gap: Duration,
 }
 
@@ -99,9 +99,9 @@ impl Request {
         }
     }
 
-    /// More than this is not looked at, and not asked for.
-    pub(crate) fn enough(&self) -> Option<usize> {
-        self.read_at_most.or_else(|| self.purpose.enough())
+    /// Bytes of the body after which reading stops.
+    pub(crate) fn max_read(&self) -> Option<usize> {
+        self.read_at_most.or_else(|| self.purpose.max_read())
     }
 
     pub(crate) fn is_conditional(&self) -> bool {
@@ -124,7 +124,7 @@ impl Request {
     }
 }
 
-/// One redirect on the way.
+/// One redirect that was followed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hop {
     pub from: FetchUrl,
@@ -152,7 +152,7 @@ pub struct Timings {
     pub total: Duration,
 }
 
-/// The protocol that carried an answer.
+/// The protocol that carried a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Protocol {
     #[serde(rename = "HTTP/1.1")]
@@ -161,7 +161,7 @@ pub enum Protocol {
     Http2,
 }
 
-/// An answer, whatever its status.
+/// A response, whatever its status.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// Where it came from, after all redirects.

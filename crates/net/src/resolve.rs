@@ -1,6 +1,6 @@
 //! Names into addresses: cached, bounded in time and number, with typed
 //! failures. `localhost` and all names under it are this machine (RFC 6761) and
-//! are never asked for. Says nothing about whether an address may be dialled.
+//! are never queried. Says nothing about whether an address may be dialled.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -15,25 +15,25 @@ use hickory_resolver::{Resolver, TokioResolver};
 use crate::failure::Failure;
 
 /// All attempts together.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One attempt; two of them fit.
-const ATTEMPT: Duration = Duration::from_secs(2);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 
-const CACHED_NAMES: u64 = 20_000;
+const MAX_CACHED_NAMES: u64 = 20_000;
 
-/// A name that fails is asked again after this, however much is asked for it.
-const FAILURE_CACHED: Duration = Duration::from_secs(60);
+/// A name that fails is queried again after this at the earliest.
+const NEGATIVE_TTL: Duration = Duration::from_secs(60);
 
-const LONGEST_CACHED: Duration = Duration::from_secs(3600);
+const MAX_TTL: Duration = Duration::from_secs(3600);
 
-/// Asks the system's servers, or those that are given.
-pub(crate) struct Names(TokioResolver);
+/// Queries the system's servers, or those that are configured.
+pub(crate) struct DnsResolver(TokioResolver);
 
-impl Names {
+impl DnsResolver {
     pub(crate) fn new(servers: &[SocketAddr]) -> Result<Self, Failure> {
         let failed = |error: NetError| Failure::Dns {
-            host: "(set-up)".to_owned(),
+            host: "(setup)".to_owned(),
             why: error.to_string(),
         };
         let mut builder = if servers.is_empty() {
@@ -55,12 +55,12 @@ impl Names {
         }
         // With a dot at its end no search list of this machine is tried.
         let lookup = self.0.lookup_ip(format!("{name}."));
-        let answer = match tokio::time::timeout(PATIENCE, lookup).await {
+        let answer = match tokio::time::timeout(LOOKUP_TIMEOUT, lookup).await {
             Ok(answer) => answer.map_err(|error| failure(host, &error))?,
             Err(_) => {
                 return Err(Failure::Dns {
                     host: host.to_owned(),
-                    why: format!("no answer within {} s", PATIENCE.as_secs()),
+                    why: format!("no DNS answer within {} s", LOOKUP_TIMEOUT.as_secs()),
                 });
             }
         };
@@ -81,12 +81,12 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 }
 
 fn tune(options: &mut ResolverOpts) {
-    options.timeout = ATTEMPT;
+    options.timeout = ATTEMPT_TIMEOUT;
     options.attempts = 1;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    options.cache_size = CACHED_NAMES;
-    options.positive_max_ttl = Some(LONGEST_CACHED);
-    options.negative_max_ttl = Some(FAILURE_CACHED);
+    options.cache_size = MAX_CACHED_NAMES;
+    options.positive_max_ttl = Some(MAX_TTL);
+    options.negative_max_ttl = Some(NEGATIVE_TTL);
 }
 
 fn failure(host: &str, error: &NetError) -> Failure {

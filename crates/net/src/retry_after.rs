@@ -1,25 +1,25 @@
-//! `Retry-After`, as seconds or as a date, clamped so that no server can put us
-//! off for longer than a day. Pure.
+//! `Retry-After`, as seconds or as a date, clamped so that no server can delay us
+//! for longer than a day. Pure.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 
-/// Longest that a server may ask us to stay away.
-pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// The longest delay that a server may demand.
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// How long to wait; `None` when the header says nothing that can be used.
+/// How long to wait; `None` when the header is invalid.
 pub fn retry_after(header: &str, now: Timestamp) -> Option<Duration> {
     let text = header.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         // More digits than a number can hold are still a long time.
         let seconds = text.parse().unwrap_or(u64::MAX);
-        return Some(Duration::from_secs(seconds).min(LONGEST));
+        return Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER));
     }
     let date = rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     let wait = Duration::try_from(date.duration_since(now)).unwrap_or(Duration::ZERO);
-    Some(wait.min(LONGEST))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -34,11 +34,11 @@ mod tests {
             ("5", seconds(5)),
             (" 120 ", seconds(120)),
             ("0", seconds(0)),
-            ("99999999", Some(LONGEST)),
-            ("99999999999999999999999", Some(LONGEST)),
+            ("99999999", Some(MAX_RETRY_AFTER)),
+            ("99999999999999999999999", Some(MAX_RETRY_AFTER)),
             ("Sun, 15 Nov 2026 08:01:30 GMT", seconds(90)),
             ("Sun, 15 Nov 2026 07:00:00 GMT", seconds(0)),
-            ("Thu, 01 Jan 2099 00:00:00 GMT", Some(LONGEST)),
+            ("Thu, 01 Jan 2099 00:00:00 GMT", Some(MAX_RETRY_AFTER)),
             ("soon", None),
             ("-5", None),
             ("", None),

@@ -1,10 +1,12 @@
-//! robots.txt (RFC 9309): what it says ([`rules`]), and asking it before every
-//! fetch ([`gate`]).
+//! robots.txt (RFC 9309): what it says ([`rules`]), checking it before every
+//! fetch ([`gate`]), and where it is cached between processes ([`cache`]).
 
+mod cache;
 mod gate;
 mod pattern;
 mod rules;
 
+pub use cache::{RobotsCache, RobotsCacheError, RobotsRecord};
 pub use gate::{Permission, RobotsGate};
-pub(crate) use rules::READ;
+pub(crate) use rules::MAX_FILE_BYTES;
 pub use rules::{RobotsRules, Verdict};

@@ -1,5 +1,5 @@
-//! Ten thousand hosts pass through the door and leave neither sockets nor
-//! memory behind. Alone in its process, so that nothing else is counted.
+//! Ten thousand hosts through the HTTP client leave neither sockets nor memory
+//! behind. Alone in its process, so that nothing else is counted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use tidings_sim::{SimClock, SimServer, WorldConfig};
 use tidings_url::ProxyHosts;
 
 const HOSTS: u32 = 10_000;
-const AT_ONCE: usize = 64;
+const CONCURRENCY: usize = 64;
 
 /// Memory that the process holds now, in bytes.
 fn resident() -> usize {
@@ -56,13 +56,13 @@ async fn ten_thousand_hosts_leave_nothing_behind() {
             while running.join_next().await.is_some() {}
             before = resident();
         }
-        if running.len() == AT_ONCE {
+        if running.len() == CONCURRENCY {
             running.join_next().await.unwrap().unwrap();
         }
         let (client, gate) = (client.clone(), Arc::clone(&gate));
         let home = sim.world().site(index).home().parse().unwrap();
         running.spawn(async move {
-            // What robots.txt says is not the point here, that it was asked is.
+            // What robots.txt says is not the point here, that it was fetched is.
             let _ = gate.permit(&home).await;
             let page = client
                 .fetch(Request::get(home, Purpose::Page), Redirects::Report)

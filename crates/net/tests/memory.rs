@@ -1,4 +1,4 @@
-//! What hostile peers cost in memory: 64 at once, of every kind, within a bound
+//! What hostile peers cost in memory: 64 concurrently, of every kind, within a bound
 //! that is measured. Alone in its process, so that nothing else is counted.
 
 #![allow(clippy::unwrap_used)]
@@ -11,9 +11,9 @@ use tidings_net::{Client, Egress, Limits, NetOptions, Purpose, Redirects, Reques
 use tidings_sim::{Act, BROTLI_GIBIBYTE, RawServer, zstd_gibibyte};
 
 /// The spec's bound for the whole process is 256 MB; this is what may be added.
-const MOST_GROWTH: u64 = 96 * 1024 * 1024;
+const MAX_GROWTH: u64 = 96 * 1024 * 1024;
 
-/// Most memory that the process has held so far, in bytes.
+/// Peak memory of the process so far, in bytes.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -37,7 +37,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_hostile_peers_stay_within_the_bound() {
-    // Each answer is made once and repeated, so that the server holds little.
+    // Each response is built once and repeated, so that the server holds little.
     let gzip_bomb = gzip(&vec![0; 64 << 20]);
     let zstd_bomb = zstd_gibibyte();
     let endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
@@ -95,18 +95,18 @@ async fn sixty_four_hostile_peers_stay_within_the_bound() {
         fetches.spawn(async move {
             let request = Request::get(url, Purpose::Page);
             let failure = client.fetch(request, Redirects::Follow).await;
-            (kind, code, failure.map(|answer| answer.status))
+            (kind, code, failure.map(|response| response.status))
         });
     }
     while let Some(done) = fetches.join_next().await {
-        let (kind, code, answer) = done.unwrap();
-        let failure = answer.expect_err(kind);
+        let (kind, code, response) = done.unwrap();
+        let failure = response.expect_err(kind);
         assert_eq!(failure.code(), code, "{kind}: {failure}");
     }
     let growth = peak() - before;
     println!("64 hostile peers cost {} MB", growth >> 20);
     assert!(
-        growth < MOST_GROWTH,
+        growth < MAX_GROWTH,
         "64 hostile peers cost {} MB",
         growth >> 20
     );

@@ -23,7 +23,7 @@ async fn pulls_over_restarts_bring_each_paper_once() {
     rig.now += 86_400;
     assert_eq!(rig.pull().await.len(), 3);
     rig.assert_complete();
-    assert!(rig.least_gap() >= Duration::from_secs(3));
+    assert!(rig.min_gap() >= Duration::from_secs(3));
 }
 
 #[tokio::test]
@@ -58,13 +58,13 @@ async fn a_paper_is_one_whatever_its_version() {
 async fn an_error_that_looks_like_a_paper_is_none() {
     let mut rig = rig().await;
     rig.config["query"] = json!("bad:field");
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Config);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Config);
     let error = rig.try_pull().await.unwrap_err().to_string();
     assert!(error.contains("incorrect field"), "{error}");
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(50, NOW - 20_000, 60);
     rig.assert_survives_faults().await;

@@ -26,7 +26,7 @@ async fn pulls_over_restarts_bring_each_article_once() {
     rig.fake.publish_many(5, NOW - 12_000, 60);
     assert_eq!(rig.pull().await.len(), 5);
     rig.assert_complete();
-    assert!(rig.least_gap() >= Duration::from_secs(5));
+    assert!(rig.min_gap() >= Duration::from_secs(5));
 }
 
 #[tokio::test]
@@ -50,18 +50,21 @@ async fn a_text_with_200_is_an_error() {
     let mut rig = rig().await;
     rig.config["query"] = json!("x");
     let error = rig.try_pull().await.unwrap_err();
-    assert_eq!(error.trouble, AdapterErrorKind::Malformed);
+    assert_eq!(error.kind, AdapterErrorKind::Malformed);
     assert!(error.message.contains("too short"), "{error}");
     let text = "Please limit requests to one every 5 seconds.".to_owned();
     rig.fake.fail_next([ApiFault::Body(text)]);
     let after = Some(Duration::from_secs(5));
-    assert_eq!(rig.trouble().await, AdapterErrorKind::RateLimited { after });
+    assert_eq!(
+        rig.error_kind().await,
+        AdapterErrorKind::RateLimited { after }
+    );
     let error = adapter("gdelt").unwrap().validate(&json!({})).unwrap_err();
     assert_eq!(error.field, "query");
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(150, NOW - 20_000, 60);
     rig.assert_survives_faults().await;
@@ -111,10 +114,10 @@ async fn a_file_that_is_not_the_one_of_the_list_is_refused() {
     let mut rig = files().await;
     rig.fake.publish_many(3, NOW / SLOT * SLOT, 1);
     rig.fake.require_key("00000000000000000000000000000000");
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Malformed);
     rig.fake
         .fail_next([ApiFault::None, ApiFault::Body("PK\u{3}\u{4} no".to_owned())]);
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Malformed);
     rig.fake.fail_next([ApiFault::Body("<html>".to_owned())]);
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Malformed);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Malformed);
 }

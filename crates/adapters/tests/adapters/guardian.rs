@@ -64,16 +64,16 @@ async fn bodies_come_when_they_are_wanted() {
 }
 
 #[tokio::test]
-async fn a_key_that_ran_out_is_said_and_not_shown() {
+async fn an_invalid_key_is_reported_and_not_shown() {
     let mut rig = rig().await;
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Auth);
     rig.key = "";
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Auth);
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(150, NOW - 20_000, 60);
     rig.assert_survives_faults().await;

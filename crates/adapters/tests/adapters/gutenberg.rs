@@ -1,4 +1,4 @@
-//! Project Gutenberg: a catalogue once a day, texts two seconds apart.
+//! Project Gutenberg: a daily catalogue, texts two seconds apart.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ async fn texts_come_without_the_licence() {
     assert_eq!(item.authors, ["Ann Writer"]);
     assert_eq!(item.content_type.as_deref(), Some("poem"));
     assert_eq!(item.license, Some(License::PublicDomain));
-    assert!(rig.least_gap() >= Duration::from_secs(2));
+    assert!(rig.min_gap() >= Duration::from_secs(2));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn only_what_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(20, NOW - 9 * DAY, DAY / 4);
     rig.assert_survives_faults().await;

@@ -40,7 +40,7 @@ async fn caps_deliver_what_they_have() {
 }
 
 #[tokio::test]
-async fn a_limit_in_the_middle_of_a_walk_loses_nothing() {
+async fn a_limit_in_the_middle_of_a_backfill_loses_nothing() {
     let mut rig = rig().await;
     rig.fake.publish_many(2500, NOW - 80_000, 30);
     rig.fake.fail_next([ApiFault::None, ApiFault::Silence]);
@@ -72,16 +72,16 @@ async fn a_post_without_a_link_is_its_own_page() {
 }
 
 #[tokio::test]
-async fn a_list_is_asked_for_what_is_new_in_it() {
+async fn only_new_items_of_a_list_are_requested() {
     let mut rig = rig().await;
     rig.config["list"] = json!("top");
     rig.config["max_list_items"] = json!(30);
     rig.fake.publish_many(80, NOW - 8000, 100);
     assert_eq!(rig.pull_all().await, 3);
     rig.assert_complete();
-    let asked = rig.fake.asked().len();
+    let requests = rig.fake.asked().len();
     assert!(rig.pull().await.is_empty());
-    assert_eq!(rig.fake.asked().len(), asked + 1);
+    assert_eq!(rig.fake.asked().len(), requests + 1);
     for subject in ["dead", "null"] {
         rig.fake.publish(Story {
             subject: subject.to_owned(),
@@ -90,17 +90,17 @@ async fn a_list_is_asked_for_what_is_new_in_it() {
         });
     }
     assert!(rig.pull().await.is_empty());
-    // An item that does not come is asked for again.
+    // An item whose request fails is requested again.
     rig.fake.publish_many(1, NOW, 1);
     rig.fake.fail_next([ApiFault::None, ApiFault::Status(500)]);
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Network);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Network);
     assert_eq!(rig.pull().await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(150, NOW - 20_000, 60);
     rig.assert_survives_faults().await;
-    assert!(rig.least_gap() >= std::time::Duration::from_millis(100));
+    assert!(rig.min_gap() >= std::time::Duration::from_millis(100));
 }

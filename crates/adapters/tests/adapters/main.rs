@@ -1,6 +1,6 @@
 //! Every adapter against the fake of its service: the first pull, pulls over
-//! restarts without loss or repetition, caps, limits, keys, and answers that are
-//! none. One program, so that it links once.
+//! restarts without loss or repetition, caps, limits, keys, and invalid
+//! responses. One program, so that it links once.
 
 #![allow(clippy::unwrap_used)]
 

@@ -32,7 +32,7 @@ async fn pulls_over_restarts_bring_each_story_once() {
 }
 
 #[tokio::test]
-async fn an_item_says_what_the_service_says() {
+async fn an_item_has_the_fields_of_the_service() {
     let mut rig = rig().await;
     rig.fake.publish_many(1, NOW - 100, 1);
     let item = rig.pull().await.remove(0);
@@ -54,7 +54,7 @@ async fn what_a_plan_hides_comes_with_the_next_pulls() {
     let pulls = rig.pull_all().await;
     assert!(pulls >= 8, "{pulls}");
     rig.assert_complete();
-    // News that came meanwhile are not lost behind the walk.
+    // Stories published meanwhile are not lost behind the backfill.
     rig.fake.publish_many(30, NOW - 50, 1);
     rig.pull_all().await;
     rig.assert_complete();
@@ -70,7 +70,7 @@ async fn a_cap_on_items_delivers_what_it_has() {
 }
 
 #[tokio::test]
-async fn a_limit_in_the_middle_of_a_walk_loses_nothing() {
+async fn a_limit_in_the_middle_of_a_backfill_loses_nothing() {
     let mut rig = rig().await;
     rig.fake.publish_many(350, NOW - 40_000, 100);
     rig.fake.fail_next([
@@ -86,11 +86,11 @@ async fn a_limit_in_the_middle_of_a_walk_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_that_ran_out_is_said_and_not_shown() {
+async fn an_invalid_key_is_reported_and_not_shown() {
     let mut rig = rig().await;
     rig.fake.publish_many(3, NOW - 100, 1);
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Auth);
     let error = rig.try_pull().await.unwrap_err().to_string();
     assert!(
         error.contains("apiKeyInvalid") && error.contains("[hidden]"),
@@ -105,7 +105,7 @@ async fn a_key_that_ran_out_is_said_and_not_shown() {
 }
 
 #[tokio::test]
-async fn headlines_are_each_told_once() {
+async fn headlines_are_delivered_once() {
     let mut rig = rig().await;
     rig.config["endpoint"] = json!("top-headlines");
     rig.fake.publish_many(20, NOW - 900_000, 1000);
@@ -117,7 +117,7 @@ async fn headlines_are_each_told_once() {
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(150, NOW - 20_000, 60);
     rig.assert_survives_faults().await;
@@ -139,7 +139,7 @@ fn a_wrong_config_is_named() {
         ),
         (
             json!({ "sources": "x,".repeat(20) }),
-            "config.sources: are more than 20",
+            "config.sources: has more than 20",
         ),
     ];
     for (config, message) in rows {

@@ -1,4 +1,4 @@
-//! Reddit: walks by the name of a post, tokens, limits in headers, the feed.
+//! Reddit: backfills by the name of a post, tokens, limits in headers, the feed.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn pulls_over_restarts_bring_each_post_once() {
     rig.fake.publish_many(7, NOW, 60);
     assert_eq!(rig.pull().await.len(), 7);
     rig.assert_complete();
-    assert!(rig.least_gap() >= Duration::from_secs(6));
+    assert!(rig.min_gap() >= Duration::from_secs(6));
 }
 
 #[tokio::test]
@@ -47,15 +47,15 @@ async fn caps_and_limits_in_the_middle_lose_nothing() {
 }
 
 #[tokio::test]
-async fn with_keys_a_token_is_asked_for_and_never_shown() {
+async fn with_keys_a_token_is_requested_and_never_shown() {
     let mut rig = rig().await;
     rig.fake.require_key(PAIR);
     rig.fake.publish_many(3, NOW - 500, 1);
     let error = rig.try_pull().await.unwrap_err();
-    assert_eq!(error.trouble, AdapterErrorKind::Auth);
+    assert_eq!(error.kind, AdapterErrorKind::Auth);
     assert!(error.message.contains("REDDIT_CLIENT_ID"), "{error}");
     rig.key = "an-old-key-of-ours";
-    assert_eq!(rig.trouble().await, AdapterErrorKind::Auth);
+    assert_eq!(rig.error_kind().await, AdapterErrorKind::Auth);
     rig.key = KEY;
     rig.pull_all().await;
     rig.assert_complete();
@@ -94,7 +94,7 @@ async fn the_feed_needs_no_key() {
 }
 
 #[tokio::test]
-async fn a_service_out_of_order() {
+async fn a_service_that_fails() {
     let mut rig = rig().await;
     rig.fake.publish_many(150, NOW - 20_000, 60);
     rig.assert_survives_faults().await;

@@ -20,19 +20,19 @@ pub(crate) const KEY: &str = "s3cret-key-of-the-test";
 /// The present of all tests.
 pub(crate) const NOW: i64 = 1_794_700_800;
 
-/// Asks at once; remembers how far apart it should have asked.
+/// Sends requests without delay; records the gaps that were demanded.
 #[derive(Debug)]
-struct Direct {
+struct DirectHttp {
     client: Client,
     gaps: Mutex<BTreeSet<Duration>>,
 }
 
 #[async_trait]
-impl AdapterHttp for Direct {
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
+impl AdapterHttp for DirectHttp {
+    async fn fetch(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
         self.gaps.lock().unwrap().insert(gap);
-        let answer = self.client.fetch(request, Redirects::Report).await;
-        answer.map_err(HttpUnavailable::Failed)
+        let response = self.client.fetch(request, Redirects::Report).await;
+        response.map_err(HttpUnavailable::Failed)
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Rig {
     /// Ids that were delivered, in their order.
     pub(crate) delivered: Vec<String>,
     adapter: &'static dyn SourceAdapter,
-    asker: Direct,
+    http: DirectHttp,
 }
 
 impl Rig {
@@ -76,7 +76,7 @@ impl Rig {
             retry_waits: Vec::new(),
             time_limit: Duration::from_secs(10),
             delivered: Vec::new(),
-            asker: Direct {
+            http: DirectHttp {
                 client: client.unwrap(),
                 gaps: Mutex::default(),
             },
@@ -87,7 +87,7 @@ impl Rig {
         let key = self.key;
         let secrets = move |_: &str| (!key.is_empty()).then(|| key.to_owned());
         let context = PullContext {
-            asker: &self.asker,
+            http: &self.http,
             secrets: &secrets,
             now: Timestamp::from_second(self.now).unwrap(),
             max_items: self.max_items,
@@ -105,7 +105,7 @@ impl Rig {
         Ok(pull)
     }
 
-    /// A pull whose items are kept and whose cursor counts.
+    /// A pull whose items and cursor are recorded.
     pub(crate) async fn pull(&mut self) -> Vec<AdapterItem> {
         let pull = self.try_pull().await.unwrap();
         self.cursor = Some(pull.cursor);
@@ -114,7 +114,7 @@ impl Rig {
         pull.items
     }
 
-    /// Pulls until nothing is left to come.
+    /// Pulls until nothing is pending.
     pub(crate) async fn pull_all(&mut self) -> usize {
         for pulls in 1..500 {
             let pull = self.try_pull().await.unwrap();
@@ -137,7 +137,7 @@ impl Rig {
         assert_eq!(self.delivered.len(), published, "of what was published");
     }
 
-    pub(crate) async fn trouble(&mut self) -> AdapterErrorKind {
+    pub(crate) async fn error_kind(&mut self) -> AdapterErrorKind {
         let error = self.try_pull().await.unwrap_err();
         assert!(!error.to_string().is_empty());
         let shown = format!("{error} {error:?}");
@@ -145,15 +145,15 @@ impl Rig {
             !shown.contains(KEY) && !shown.contains(self.key) || self.key.is_empty(),
             "{shown}"
         );
-        error.trouble
+        error.kind
     }
 
-    pub(crate) fn least_gap(&self) -> Duration {
-        *self.asker.gaps.lock().unwrap().first().unwrap()
+    pub(crate) fn min_gap(&self) -> Duration {
+        *self.http.gaps.lock().unwrap().first().unwrap()
     }
 
-    /// What every adapter does with a service that is out of order: the class is
-    /// named, the cursor stays, and afterwards nothing is missing.
+    /// What every adapter does with a service that fails: the kind of error is named,
+    /// the cursor stays, and afterwards nothing is missing.
     pub(crate) async fn assert_survives_faults(&mut self) {
         let rows = [
             (
@@ -178,16 +178,16 @@ impl Rig {
             ),
             (ApiFault::Body(String::new()), AdapterErrorKind::Malformed),
         ];
-        for (fault, trouble) in rows {
+        for (fault, kind) in rows {
             let limit = self.time_limit;
             if fault == ApiFault::Silence {
                 self.time_limit = Duration::from_millis(500);
             }
             self.fake.fail_next([fault.clone()]);
-            assert_eq!(self.trouble().await, trouble, "{fault:?}");
+            assert_eq!(self.error_kind().await, kind, "{fault:?}");
             self.time_limit = limit;
         }
-        // What passes is waited for, where there is time.
+        // Transient errors are retried, where there is time.
         self.retry_waits = vec![Duration::from_millis(5); 3];
         self.fake.fail_next([
             ApiFault::TooManyRequests(None),

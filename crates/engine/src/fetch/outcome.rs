@@ -87,9 +87,9 @@ pub(super) fn of_failure(failure: &Failure, attempts: Attempts) -> Outcome {
             reason: failure.to_string(),
             retry_in: *wait,
         },
-        Failure::RobotsUnavailable { again, .. } => Outcome::Deferred {
+        Failure::RobotsUnavailable { retry_in, .. } => Outcome::Deferred {
             reason: failure.to_string(),
-            retry_in: *again,
+            retry_in: *retry_in,
         },
         // An error of the server; the page still exists.
         Failure::UnaskedNotModified => attempts.failed(failure.to_string()),
@@ -214,7 +214,7 @@ mod tests {
                 Failure::RobotsUnavailable {
                     host: host(),
                     why: why(),
-                    again: Duration::from_secs(90),
+                    retry_in: Duration::from_secs(90),
                 },
                 "deferred 90",
             ),

@@ -1,11 +1,14 @@
 //! What every request needs: the store that hands out host permits, the HTTP
 //! client, robots.txt, and how long to wait for a permit and hold it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidings_net::{Client, RobotsGate};
 use tidings_store::Store;
 use tidings_url::ProxyHosts;
+
+use super::robots_cache::StoreRobotsCache;
 
 /// The client and the shared state of polite requests.
 #[derive(Debug)]
@@ -23,8 +26,9 @@ pub struct FetchContext {
 impl FetchContext {
     pub fn new(client: Client, store: Store) -> Self {
         let proxies = ProxyHosts::default();
+        let cache = Arc::new(StoreRobotsCache::new(store.clone()));
         Self {
-            robots: RobotsGate::new(client.clone(), Some(store.clone()), proxies.clone()),
+            robots: RobotsGate::new(client.clone(), Some(cache), proxies.clone()),
             store,
             client,
             proxies,

@@ -51,8 +51,8 @@ pub(crate) fn adapt_delay(
             is_error: response.status >= 500,
             ..HostChange::default()
         },
-        Err(Failure::RobotsUnavailable { again, .. }) => HostChange {
-            block_for: Some(MAX_ROBOTS_BLOCK.min(*again)),
+        Err(Failure::RobotsUnavailable { retry_in, .. }) => HostChange {
+            block_for: Some(MAX_ROBOTS_BLOCK.min(*retry_in)),
             is_error: true,
             ..HostChange::default()
         },

@@ -72,7 +72,7 @@ impl<'a> PoliteFetch<'a> {
     pub(crate) async fn fetch(&self, mut request: Request) -> Result<Response, Failure> {
         self.check_robots(&request.url, false).await?;
         request.gap = self.progress().first_host_delay;
-        let fetch = self.context.client.fetch(request, Redirects::Ask(self));
+        let fetch = self.context.client.fetch(request, Redirects::Check(self));
         let result = fetch.await;
         let mut progress = self.progress();
         let response = match result {
@@ -123,14 +123,14 @@ impl<'a> PoliteFetch<'a> {
             gap => gap + ROUNDING,
         };
         if progress.host == first_host {
-            let rest = change.rest.max(gap);
-            return Ok(HostChange { rest, ..change });
+            let cooldown = change.cooldown.max(gap);
+            return Ok(HostChange { cooldown, ..change });
         }
         if let Some(permit) = &progress.permit {
             context.store.release_host(permit, &change).await?;
         }
         Ok(HostChange {
-            rest: gap,
+            cooldown: gap,
             ..HostChange::default()
         })
     }
@@ -152,7 +152,7 @@ impl<'a> PoliteFetch<'a> {
             progress.floor = floor;
             progress.delay
         };
-        if was_just_requested || permission.is_some_and(|permission| permission.was_asked) {
+        if was_just_requested || permission.is_some_and(|permission| permission.was_fetched) {
             sleep(delay.max(floor)).await;
         }
         let mut progress = self.progress();

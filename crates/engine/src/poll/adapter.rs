@@ -33,7 +33,7 @@ pub fn environment(name: &str) -> Option<String> {
 
 #[async_trait]
 impl AdapterHttp for FetchContext {
-    async fn ask(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
+    async fn fetch(&self, request: Request, gap: Duration) -> Result<Response, HttpUnavailable> {
         let politeness = Politeness {
             // An API is meant for programs, under its own terms.
             ignores_robots: true,
@@ -72,7 +72,7 @@ impl Poller {
         let read = match self.pull(&poll, adapter, &limits).await {
             Ok(pull) => poll.pulled(pull),
             Err(error) => {
-                if let Why::Busy { after } = error.trouble {
+                if let Why::Busy { after } = error.kind {
                     let store = &self.context.store;
                     store.defer_feed(poll.claim, after).await?;
                     return Ok(None);
@@ -90,7 +90,7 @@ impl Poller {
         limits: &PullLimits<'_>,
     ) -> std::result::Result<Pull, AdapterError> {
         let context = PullContext {
-            asker: &self.context,
+            http: &self.context,
             secrets: &self.options.secrets,
             now: timestamp(poll.now),
             max_items: limits.max_items,
@@ -122,19 +122,19 @@ impl FeedPoll<'_> {
 
 /// The poll error of a pull that failed.
 pub(super) fn pull_error(error: AdapterError) -> PollError {
-    let class = match error.trouble {
+    let class = match error.kind {
         Why::Network | Why::Busy { .. } => ErrorClass::Temporary,
         Why::RateLimited { .. } => ErrorClass::TooManyRequests,
         Why::Malformed => ErrorClass::Soft,
         Why::Auth | Why::Config => ErrorClass::Hard,
     };
-    let retry_after = match error.trouble {
+    let retry_after = match error.kind {
         Why::RateLimited { after } => after,
         _ => None,
     };
     PollError {
         class,
         retry_after,
-        ..PollError::hard(error.trouble.as_str(), error.message)
+        ..PollError::hard(error.kind.as_str(), error.message)
     }
 }

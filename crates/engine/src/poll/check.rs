@@ -69,7 +69,7 @@ impl Poller {
             return Ok(Ok(None));
         };
         let context = PullContext {
-            asker: &self.context,
+            http: &self.context,
             secrets: &self.options.secrets,
             now: timestamp(self.context.store.now().await?),
             max_items: 1,

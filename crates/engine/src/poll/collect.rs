@@ -269,7 +269,7 @@ impl Poller {
             Ok(Ok(pull)) => pull,
             Ok(Err(error)) => {
                 let why = error.message.clone();
-                match error.trouble {
+                match error.kind {
                     _ if options.dry_run => {}
                     AdapterErrorKind::Busy { after } => store.defer_feed(&claim, after).await?,
                     _ => {

@@ -47,7 +47,7 @@ impl SiteProbe for DelayedProbe<'_> {
         self.robots.permit(url).await?;
         let request = Request::get(url.clone(), purpose);
         self.client
-            .fetch(request, Redirects::Ask(self.robots))
+            .fetch(request, Redirects::Check(self.robots))
             .await
     }
 

@@ -90,9 +90,9 @@ impl TestStore {
         // Permits depend on the clock of the test: waiting for one is no use.
         context.permit_timeout = Duration::ZERO;
         let clock = Arc::clone(&self.clock);
-        context.robots = context
-            .robots
-            .with_clock(move || tidings_store::Moment(clock.load(Ordering::SeqCst)));
+        context.robots = context.robots.with_clock(move || {
+            jiff::Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap()
+        });
         context
     }
 

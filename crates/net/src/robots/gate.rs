@@ -1,57 +1,58 @@
-//! Nothing is fetched before robots.txt was asked. One request for each host,
-//! however many ask at once; the answer is kept in memory and in the store for
-//! a day, and a host that is in trouble is "not now", never "yes".
+//! Nothing is fetched before the robots.txt of its host. One request per host,
+//! however many URLs wait for it; the rules are cached in memory and in the
+//! [`RobotsCache`] for a day, and a host that fails is "not now", never "yes".
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidings_store::{HostId, Moment, Robots, Store};
-use tidings_url::{FetchUrl, ProxyHosts};
+use jiff::Timestamp;
+use tidings_url::{FetchUrl, HostKey, ProxyHosts};
 
+use super::cache::{RobotsCache, RobotsCacheError, RobotsRecord};
 use super::rules::{RobotsRules, Verdict};
 use crate::client::{Client, Redirects};
 use crate::failure::{Class, Failure};
 use crate::request::{Purpose, Request, Response};
 use crate::retry_after::retry_after;
 
-/// How long an answer holds (RFC 9309 §2.4).
-const FRESH: Duration = Duration::from_secs(24 * 3600);
+/// How long a file is valid (RFC 9309 §2.4).
+const FRESH_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// While a host is in trouble its last good answer serves so much longer.
-const STALE: Duration = Duration::from_secs(24 * 3600);
+/// While a host fails, its last good file is valid for this much longer.
+const STALE_TTL: Duration = Duration::from_secs(24 * 3600);
 
-/// When a host that gave no answer is asked again, unless it says itself when
-/// (`Retry-After`): then as soon as that, within reason.
-const AGAIN: Duration = Duration::from_secs(600);
-const SOONEST: Duration = Duration::from_secs(60);
+/// When a failed request is retried, unless the host says when (`Retry-After`):
+/// then as soon as that, but no sooner than the minimum.
+const RETRY_INTERVAL: Duration = Duration::from_secs(600);
+const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(60);
 
-/// All rules in memory together; when there are more, all are forgotten.
-const MOST_WEIGHT: usize = 64 * 1024 * 1024;
+/// All rules in memory together; when there are more, all are evicted.
+const MAX_MEMORY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Hosts in memory, with rules or without; when there are more, all are forgotten.
-const MOST_HOSTS: usize = 100_000;
+/// Hosts in memory, with rules or without; when there are more, all are evicted.
+const MAX_HOSTS: usize = 100_000;
 
 /// The name by which files address us.
 pub(crate) const PRODUCT: &str = "Tidings";
 
-type Clock = Arc<dyn Fn() -> Moment + Send + Sync>;
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A URL that may be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Permission {
-    /// What the site asks for between two requests.
+    /// The delay that the site wants between two requests.
     pub crawl_delay: Option<Duration>,
     pub is_delay_clamped: bool,
     /// robots.txt was requested just now, so the host has had a request.
-    pub was_asked: bool,
+    pub was_fetched: bool,
 }
 
-/// Asks robots.txt before everything else.
+/// Checks robots.txt before everything else.
 pub struct RobotsGate {
     client: Client,
-    store: Option<Store>,
+    cache: Option<Arc<dyn RobotsCache>>,
     proxies: ProxyHosts,
     clock: Clock,
     memory: Mutex<Memory>,
@@ -59,23 +60,23 @@ pub struct RobotsGate {
 
 #[derive(Default)]
 struct Memory {
-    hosts: HashMap<HostId, Arc<HostPermit>>,
-    weight: usize,
+    hosts: HashMap<HostKey, Arc<HostEntry>>,
+    bytes: usize,
 }
 
-/// Whoever holds the lock asks; the others wait for the answer.
-type HostPermit = tokio::sync::Mutex<Option<Known>>;
+/// Whoever holds the lock fetches; the others wait for the result.
+type HostEntry = tokio::sync::Mutex<Option<CachedPolicy>>;
 
 #[derive(Clone)]
-struct Known {
-    answer: Answer,
-    until: Moment,
+struct CachedPolicy {
+    policy: Policy,
+    expires_at: Timestamp,
 }
 
 #[derive(Clone)]
-enum Answer {
+enum Policy {
     Rules(Arc<RobotsRules>),
-    NotNow(String),
+    Unavailable(String),
 }
 
 impl fmt::Debug for RobotsGate {
@@ -85,33 +86,32 @@ impl fmt::Debug for RobotsGate {
 }
 
 impl RobotsGate {
-    /// Answers are kept in the store if there is one, and in memory.
-    pub fn new(client: Client, store: Option<Store>, proxies: ProxyHosts) -> Self {
-        let clock = Arc::new(|| Moment(jiff::Timestamp::now().as_millisecond()));
+    /// Files are cached in memory, and in `cache` if there is one.
+    pub fn new(client: Client, cache: Option<Arc<dyn RobotsCache>>, proxies: ProxyHosts) -> Self {
         Self {
             client,
-            store,
+            cache,
             proxies,
-            clock,
+            clock: Arc::new(Timestamp::now),
             memory: Mutex::default(),
         }
     }
 
     /// Time comes from here, for tests.
     #[must_use]
-    pub fn with_clock(self, clock: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
+    pub fn with_clock(self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         let clock = Arc::new(clock);
         Self { clock, ..self }
     }
 
     /// Whether this URL may be fetched; the failure says why not.
     pub async fn permit(&self, url: &FetchUrl) -> Result<Permission, Failure> {
-        let (rules, was_asked) = self.ask(url).await?;
+        let (rules, was_fetched) = self.host_rules(url).await?;
         match rules.verdict(url) {
             Verdict::Allowed => Ok(Permission {
                 crawl_delay: rules.crawl_delay(),
                 is_delay_clamped: rules.is_delay_clamped,
-                was_asked,
+                was_fetched,
             }),
             Verdict::Disallowed(rule) => Err(Failure::RobotsDisallowed {
                 host: url.host().to_owned(),
@@ -122,86 +122,87 @@ impl RobotsGate {
 
     /// All that the robots.txt of this URL's host says to us.
     pub async fn rules(&self, url: &FetchUrl) -> Result<Arc<RobotsRules>, Failure> {
-        self.ask(url).await.map(|(rules, _)| rules)
+        self.host_rules(url).await.map(|(rules, _)| rules)
     }
 
-    async fn ask(&self, url: &FetchUrl) -> Result<(Arc<RobotsRules>, bool), Failure> {
-        let host = HostId::of(&url.host_key(&self.proxies));
-        let slot = self.slot(host);
-        let mut known = slot.lock().await;
+    /// The rules of a host, and whether they were requested just now.
+    async fn host_rules(&self, url: &FetchUrl) -> Result<(Arc<RobotsRules>, bool), Failure> {
+        let host = url.host_key(&self.proxies);
+        let entry = self.entry(&host);
+        let mut cached = entry.lock().await;
         let now = (self.clock)();
-        let mut was_asked = false;
-        let Known { answer, until } = match &*known {
-            Some(known) if known.until > now => known.clone(),
+        let mut was_fetched = false;
+        let CachedPolicy { policy, expires_at } = match &*cached {
+            Some(cached) if cached.expires_at > now => cached.clone(),
             _ => {
-                let (fresh, asked) = self.look_up(host, url, now).await?;
-                was_asked = asked;
-                self.note_weight(&fresh.answer);
-                known.insert(fresh).clone()
+                let (fresh, fetched) = self.look_up(&host, url, now).await?;
+                was_fetched = fetched;
+                self.count_bytes(&fresh.policy);
+                cached.insert(fresh).clone()
             }
         };
-        match answer {
-            Answer::Rules(rules) => Ok((rules, was_asked)),
-            Answer::NotNow(why) => Err(Failure::RobotsUnavailable {
+        match policy {
+            Policy::Rules(rules) => Ok((rules, was_fetched)),
+            Policy::Unavailable(why) => Err(Failure::RobotsUnavailable {
                 host: url.host().to_owned(),
                 why,
-                again: until.since(now),
+                retry_in: Duration::try_from(expires_at.duration_since(now)).unwrap_or_default(),
             }),
         }
     }
 
-    /// From the store if it is fresh there, else from the host.
+    /// From the cache if it is fresh there, else from the host.
     async fn look_up(
         &self,
-        host: HostId,
+        host: &HostKey,
         url: &FetchUrl,
-        now: Moment,
-    ) -> Result<(Known, bool), Failure> {
-        let kept = match &self.store {
-            Some(store) => store.robots(host).await.map_err(ours)?,
+        now: Timestamp,
+    ) -> Result<(CachedPolicy, bool), Failure> {
+        let stored = match &self.cache {
+            Some(cache) => cache.get(host).await.map_err(cache_failure)?,
             None => None,
         };
-        if let Some(kept) = &kept
-            && kept.expires_at > now
+        if let Some(stored) = &stored
+            && stored.expires_at > now
         {
-            return Ok((known(kept, kept.expires_at), false));
+            return Ok((policy(stored, stored.expires_at), false));
         }
-        let answered = self.request(url).await?;
-        let last_good = kept.filter(|kept| {
-            let served_until = after(kept.fetched_at, FRESH + STALE);
-            is_answer(kept.status) && served_until > now
+        let fetched = self.request(url).await?;
+        let last_good = stored.filter(|stored| {
+            let served_until = after(stored.fetched_at, FRESH_TTL + STALE_TTL);
+            is_conclusive(stored.status) && served_until > now
         });
-        let until = match (is_answer(answered.status), last_good) {
-            (true, _) => after(now, FRESH),
-            (false, Some(good)) => return Ok((known(&good, after(now, answered.again)), true)),
-            (false, None) => after(now, answered.again),
+        let expires_at = match (is_conclusive(fetched.status), last_good) {
+            (true, _) => after(now, FRESH_TTL),
+            (false, Some(good)) => return Ok((policy(&good, after(now, fetched.retry_in)), true)),
+            (false, None) => after(now, fetched.retry_in),
         };
-        let robots = Robots {
-            status: answered.status,
-            body: answered.body,
+        let record = RobotsRecord {
+            status: fetched.status,
+            body: fetched.body,
             fetched_at: now,
-            expires_at: until,
+            expires_at,
         };
-        if let Some(store) = &self.store {
-            store.put_robots(host, &robots).await.map_err(ours)?;
+        if let Some(cache) = &self.cache {
+            cache.put(host, &record).await.map_err(cache_failure)?;
         }
-        Ok((known(&robots, until), true))
+        Ok((policy(&record, expires_at), true))
     }
 
-    /// Asks the host. No usable answer is one too: status 0 and the reason.
-    async fn request(&self, url: &FetchUrl) -> Result<Answered, Failure> {
+    /// Requests the file. No usable response is a result too: status 0 and the reason.
+    async fn request(&self, url: &FetchUrl) -> Result<FetchedFile, Failure> {
         let address = url
             .join("/robots.txt")
             .map_err(|error| Failure::BadRedirect {
                 why: error.to_string(),
             })?;
         let request = Request::get(address, Purpose::Robots);
-        // Boxed: fetching with `Redirects::Ask` asks this gate in turn.
+        // Boxed: fetching with `Redirects::Check` calls this gate recursively.
         let fetch = Box::pin(self.client.fetch(request, Redirects::Follow));
         Ok(match fetch.await {
-            Ok(response) => Answered {
+            Ok(response) => FetchedFile {
                 status: response.status,
-                again: asked_for(&response).unwrap_or(AGAIN),
+                retry_in: requested_delay(&response).unwrap_or(RETRY_INTERVAL),
                 body: if response.is_success() {
                     String::from_utf8_lossy(&response.body).into_owned()
                 } else {
@@ -211,63 +212,68 @@ impl RobotsGate {
             // The page would be refused for the same reason, and more clearly.
             Err(denied @ Failure::Egress(_)) => return Err(denied),
             // More than five redirects are as good as no file (RFC 9309 §2.3.1.2).
-            Err(Failure::TooManyRedirects { .. } | Failure::RedirectLoop { .. }) => Answered {
+            Err(Failure::TooManyRedirects { .. } | Failure::RedirectLoop { .. }) => FetchedFile {
                 status: 310,
                 body: String::new(),
-                again: AGAIN,
+                retry_in: RETRY_INTERVAL,
             },
-            Err(failure) => Answered {
+            Err(failure) => FetchedFile {
                 status: 0,
                 body: failure.to_string(),
-                again: AGAIN,
+                retry_in: RETRY_INTERVAL,
             },
         })
     }
 
-    fn slot(&self, host: HostId) -> Arc<HostPermit> {
+    fn entry(&self, host: &HostKey) -> Arc<HostEntry> {
         let mut memory = self.memory();
-        if memory.hosts.len() >= MOST_HOSTS {
-            memory.hosts.clear();
-            memory.weight = 0;
+        if memory.hosts.len() >= MAX_HOSTS {
+            memory.evict_all();
         }
-        Arc::clone(memory.hosts.entry(host).or_default())
+        Arc::clone(memory.hosts.entry(host.clone()).or_default())
     }
 
-    fn note_weight(&self, answer: &Answer) {
-        let Answer::Rules(rules) = answer else {
+    fn count_bytes(&self, policy: &Policy) {
+        let Policy::Rules(rules) = policy else {
             return;
         };
         let mut memory = self.memory();
-        memory.weight += rules.weight();
-        if memory.weight > MOST_WEIGHT {
-            memory.hosts.clear();
-            memory.weight = 0;
+        memory.bytes += rules.memory_bytes();
+        if memory.bytes > MAX_MEMORY_BYTES {
+            memory.evict_all();
         }
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
-        // Slots are added and forgotten whole.
+        // Entries are added and evicted whole.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-struct Answered {
+impl Memory {
+    fn evict_all(&mut self) {
+        self.hosts.clear();
+        self.bytes = 0;
+    }
+}
+
+struct FetchedFile {
     status: u16,
     /// The file, or why there is none.
     body: String,
-    /// When to ask again if it is no answer.
-    again: Duration,
+    /// When to retry if the status is not conclusive.
+    retry_in: Duration,
 }
 
-fn asked_for(response: &Response) -> Option<Duration> {
+fn requested_delay(response: &Response) -> Option<Duration> {
     let header = response.header("retry-after")?;
-    let wait = retry_after(header, jiff::Timestamp::now())?;
-    Some(wait.clamp(SOONEST, AGAIN))
+    let wait = retry_after(header, Timestamp::now())?;
+    Some(wait.clamp(MIN_RETRY_INTERVAL, RETRY_INTERVAL))
 }
 
-/// Whether a status says what the rules are: a file, or that there is none.
-/// Everything else means that nobody knows.
-fn is_answer(status: u16) -> bool {
+/// Whether a status decides what the rules are: a file, or that there is none.
+/// Everything else leaves them unknown.
+fn is_conclusive(status: u16) -> bool {
     match Class::of_status(status) {
         None => status != 0,
         Some(Class::HttpPermanent | Class::Blocked) => true,
@@ -275,23 +281,23 @@ fn is_answer(status: u16) -> bool {
     }
 }
 
-fn known(robots: &Robots, until: Moment) -> Known {
-    let answer = match robots.status {
+fn policy(record: &RobotsRecord, expires_at: Timestamp) -> CachedPolicy {
+    let policy = match record.status {
         200..=299 => {
-            let rules = RobotsRules::parse(robots.body.as_bytes(), PRODUCT);
-            Answer::Rules(Arc::new(rules))
+            let rules = RobotsRules::parse(record.body.as_bytes(), PRODUCT);
+            Policy::Rules(Arc::new(rules))
         }
-        status if is_answer(status) => Answer::Rules(Arc::default()),
-        _ => Answer::NotNow(robots.body.clone()),
+        status if is_conclusive(status) => Policy::Rules(Arc::default()),
+        _ => Policy::Unavailable(record.body.clone()),
     };
-    Known { answer, until }
+    CachedPolicy { policy, expires_at }
 }
 
-fn after(moment: Moment, wait: Duration) -> Moment {
-    Moment(moment.0.saturating_add(wait.as_millis() as i64))
+fn after(start: Timestamp, wait: Duration) -> Timestamp {
+    start.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
-fn ours(error: tidings_store::StoreError) -> Failure {
+fn cache_failure(error: RobotsCacheError) -> Failure {
     Failure::Store {
         why: error.to_string(),
     }

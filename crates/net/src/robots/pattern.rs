@@ -28,7 +28,7 @@ impl Pattern {
         } else {
             format!("/{body}")
         };
-        let parts: Vec<String> = body.split('*').map(settle).collect();
+        let parts: Vec<String> = body.split('*').map(normalize).collect();
         let length = parts.iter().map(String::len).sum::<usize>() + parts.len() - 1;
         Some(Self {
             parts,
@@ -41,8 +41,8 @@ impl Pattern {
         self.length
     }
 
-    /// `path` is settled. Every part is taken where it comes first: with nothing
-    /// but asterisks between them, no later place can do better.
+    /// `path` is normalized. Every part is matched where it occurs first: with
+    /// nothing but asterisks between them, no later place can do better.
     pub(crate) fn matches(&self, path: &str) -> bool {
         let (first, others) = self
             .parts
@@ -71,9 +71,9 @@ impl Pattern {
 /// One spelling for what means the same: unreserved characters are plain, all
 /// other escapes have capital digits, and what can't stand in a URL, or means
 /// something in a pattern, is escaped.
-pub(crate) fn settle(text: &str) -> String {
+pub(crate) fn normalize(text: &str) -> String {
     let bytes = text.as_bytes();
-    let mut settled = String::with_capacity(text.len());
+    let mut normalized = String::with_capacity(text.len());
     let mut at = 0;
     while at < bytes.len() {
         let escaped = match bytes[at] {
@@ -85,12 +85,12 @@ pub(crate) fn settle(text: &str) -> String {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         let is_plain = byte.is_ascii_graphic() && !b"*$".contains(&byte);
         if is_unreserved || (escaped.is_none() && is_plain) {
-            settled.push(char::from(byte));
+            normalized.push(char::from(byte));
         } else {
-            settled.push_str(&format!("%{byte:02X}"));
+            normalized.push_str(&format!("%{byte:02X}"));
         }
     }
-    settled
+    normalized
 }
 
 fn hex(digits: &[u8]) -> Option<u8> {

@@ -1,24 +1,24 @@
-//! What a robots.txt says to us (RFC 9309): tolerant of everything that people
-//! put into one. Pure.
+//! The rules of a robots.txt for one product (RFC 9309): tolerant of everything
+//! that sites put into one. Pure.
 
 use std::time::Duration;
 
 use tidings_url::FetchUrl;
 
-use super::pattern::{Pattern, settle};
+use super::pattern::{Pattern, normalize};
 
-/// As much as RFC 9309 §2.5 obliges everyone to read.
-pub(crate) const READ: usize = 500 * 1024;
+/// As much as RFC 9309 §2.5 obliges every crawler to read.
+pub(crate) const MAX_FILE_BYTES: usize = 500 * 1024;
 
-/// A delay beyond this would freeze a host; it is clamped, and said so.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// A longer delay would freeze a host; it is clamped, and reported as clamped.
+const MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
 
 /// The rules for one product.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RobotsRules {
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
-    /// The file asked for a longer delay than anyone is given.
+    /// The file wants a longer delay than the maximum.
     pub is_delay_clamped: bool,
     /// Absolute addresses, in the order of the file.
     pub sitemaps: Vec<String>,
@@ -28,7 +28,7 @@ pub struct RobotsRules {
 struct Rule {
     allows: bool,
     pattern: Pattern,
-    /// As it is written, for people.
+    /// As it is written, for messages.
     text: String,
 }
 
@@ -43,7 +43,7 @@ pub enum Verdict {
 impl RobotsRules {
     /// Reads a file for a product token such as `Tidings`.
     pub fn parse(file: &[u8], product: &str) -> Self {
-        let file = &file[..file.len().min(READ)];
+        let file = &file[..file.len().min(MAX_FILE_BYTES)];
         let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
         let text = String::from_utf8_lossy(file);
         let (mut ours, mut everyones) = (Group::default(), Group::default());
@@ -82,8 +82,8 @@ impl RobotsRules {
                 }
                 Key::CrawlDelay => {
                     let delay = value.parse().ok().filter(|seconds: &f64| *seconds >= 0.0);
-                    ours.wait(is_ours, delay);
-                    everyones.wait(is_everyones, delay);
+                    ours.set_delay(is_ours, delay);
+                    everyones.set_delay(is_everyones, delay);
                 }
                 Key::Sitemap => sitemaps.push(value.to_owned()),
             }
@@ -94,13 +94,13 @@ impl RobotsRules {
             .map(|seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
         Self {
             rules: group.rules,
-            crawl_delay: wanted.map(|delay| delay.min(LONGEST_DELAY)),
-            is_delay_clamped: wanted.is_some_and(|delay| delay > LONGEST_DELAY),
+            crawl_delay: wanted.map(|delay| delay.min(MAX_CRAWL_DELAY)),
+            is_delay_clamped: wanted.is_some_and(|delay| delay > MAX_CRAWL_DELAY),
             sitemaps,
         }
     }
 
-    /// How long the site asks us to wait between requests.
+    /// The delay that the site wants between requests.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay
     }
@@ -108,7 +108,7 @@ impl RobotsRules {
     /// The longest rule that matches path and query decides; of two as long, the
     /// one that allows.
     pub fn verdict(&self, url: &FetchUrl) -> Verdict {
-        let path = settle(&url.as_url()[url::Position::BeforePath..url::Position::AfterQuery]);
+        let path = normalize(&url.as_url()[url::Position::BeforePath..url::Position::AfterQuery]);
         if path == "/robots.txt" {
             return Verdict::Allowed;
         }
@@ -120,7 +120,7 @@ impl RobotsRules {
     }
 
     /// About how much memory it holds.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let rules: usize = self
             .rules
             .iter()
@@ -146,7 +146,7 @@ impl Group {
         }
     }
 
-    fn wait(&mut self, is_for_it: bool, delay: Option<f64>) {
+    fn set_delay(&mut self, is_for_it: bool, delay: Option<f64>) {
         if is_for_it && delay.is_some() {
             self.delay = delay;
         }
@@ -162,8 +162,8 @@ enum Key {
     Sitemap,
 }
 
-/// A line without its comment, if it says something that we know. Spellings
-/// that people get wrong mean what they meant.
+/// A line without its comment, if its key is known. Common misspellings
+/// are accepted.
 fn key_and_value(line: &str) -> Option<(Key, &str)> {
     let line = line.split('#').next().unwrap_or_default();
     let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\0');

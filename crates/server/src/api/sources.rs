@@ -9,8 +9,8 @@ use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 use tidings_engine::{
-    ListFormat, PolledSource, SelectorSettings, SourceDraft, SourceSettings, add_source,
-    change_source, import_list, list_end, list_start, read_list, write_row,
+    ListFormat, PolledSource, SelectorSettings, SourceDraft, SourceSettings, StoreRobotsCache,
+    add_source, change_source, import_list, list_end, list_start, read_list, write_row,
 };
 use tidings_extract::{Options, Page, Selector, Selectors, When, extract};
 use tidings_feed::discovery::Ranked;
@@ -242,8 +242,8 @@ pub(crate) async fn candidates(app: &App, url: &FetchUrl) -> Result<Vec<Ranked>,
 }
 
 fn robots(app: &App) -> RobotsGate {
-    let store = Some(app.store.clone());
-    RobotsGate::new(app.client.clone(), store, ProxyHosts::default())
+    let cache = Arc::new(StoreRobotsCache::new(app.store.clone()));
+    RobotsGate::new(app.client.clone(), Some(cache), ProxyHosts::default())
 }
 
 /// Why the outside did not answer. The class says what it is; addresses that
@@ -289,7 +289,7 @@ pub(crate) async fn tested(app: &App, url: &FetchUrl, given: &Json) -> Result<Js
     let asked = async {
         robots.permit(url).await?;
         let request = Request::get(url.clone(), Purpose::Page);
-        app.client.fetch(request, Redirects::Ask(&robots)).await
+        app.client.fetch(request, Redirects::Check(&robots)).await
     };
     let response = asked.await.map_err(|failure| outside(&failure))?;
     let status = response.status;

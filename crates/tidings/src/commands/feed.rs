@@ -73,7 +73,7 @@ fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Fa
         robots.permit(&url).await?;
         // The limits of a sitemap: it may be either.
         let request = Request::get(url, Purpose::Sitemap);
-        client.fetch(request, Redirects::Ask(&robots)).await
+        client.fetch(request, Redirects::Check(&robots)).await
     });
     let response = response.with_context(|| format!("cannot fetch {place}"))?;
     if !response.is_success() {

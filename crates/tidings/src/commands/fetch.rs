@@ -83,7 +83,7 @@ async fn fetch(client: &Client, args: &FetchArgs) -> Result<(Permission, Respons
     let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
     let permission = robots.permit(&args.url).await?;
     let request = Request::get(args.url.clone(), args.kind.purpose());
-    let response = client.fetch(request, Redirects::Ask(&robots)).await?;
+    let response = client.fetch(request, Redirects::Check(&robots)).await?;
     Ok((permission, response))
 }
 

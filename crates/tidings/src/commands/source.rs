@@ -368,7 +368,7 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
     robots.permit(&args.url).await.with_context(place)?;
     let request = Request::get(args.url.clone(), Purpose::Page);
     let response = client
-        .fetch(request, Redirects::Ask(&robots))
+        .fetch(request, Redirects::Check(&robots))
         .await
         .with_context(place)?;
     let matched = article_preview::matches(&response, &settings.selectors.article)?;

@@ -36,7 +36,7 @@ impl NetConfig {
                 connect: seconds("net.connect_seconds"),
                 headers: seconds("net.headers_seconds"),
                 total: seconds("net.total_seconds"),
-                bytes_per_second: settings.get("net.min_bytes_per_second"),
+                min_bytes_per_second: settings.get("net.min_bytes_per_second"),
                 page_bytes: settings.get::<u64>("net.page_mib") * MIB,
                 feed_bytes: settings.get::<u64>("net.feed_mib") * MIB,
                 sitemap_bytes: settings.get::<u64>("net.sitemap_mib") * MIB,

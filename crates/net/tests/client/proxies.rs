@@ -1,5 +1,5 @@
-//! Asking through proxies: which one, what it is told, and what happens when it
-//! or the server behind it is away.
+//! Requests through proxies: which one, what it learns, and the result when it or
+//! the target is down.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -12,29 +12,29 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::{get, limits, options, raw};
 
-/// What a proxy was asked for: addresses, and what else it was told.
-type FetchResult = Arc<Mutex<Vec<String>>>;
+/// What a proxy was requested to connect to, one line per CONNECT.
+type ConnectLog = Arc<Mutex<Vec<String>>>;
 
 const LOGIN: &str = "me:s3cret";
 
-async fn carry(mut from: TcpStream, mut to: TcpStream) {
+async fn relay(mut from: TcpStream, mut to: TcpStream) {
     let _ = tokio::io::copy_bidirectional(&mut from, &mut to).await;
 }
 
 /// A SOCKS5 server that knows one user; its address.
-async fn socks5(asked: &FetchResult) -> String {
+async fn socks5(log: &ConnectLog) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::clone(asked);
+    let log = Arc::clone(log);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve_socks5(stream, Arc::clone(&asked)));
+            tokio::spawn(serve_socks5(stream, Arc::clone(&log)));
         }
     });
     address.to_string()
 }
 
-async fn serve_socks5(mut stream: TcpStream, asked: FetchResult) -> std::io::Result<()> {
+async fn serve_socks5(mut stream: TcpStream, log: ConnectLog) -> std::io::Result<()> {
     let mut head = [0; 2];
     stream.read_exact(&mut head).await?;
     let mut methods = vec![0; usize::from(head[1])];
@@ -57,11 +57,11 @@ async fn serve_socks5(mut stream: TcpStream, asked: FetchResult) -> std::io::Res
     assert_eq!(connect[..4], [5, 1, 0, 1], "an IPv4 address, never a name");
     let port = u16::from_be_bytes([connect[8], connect[9]]);
     let to = std::net::SocketAddr::from(([connect[4], connect[5], connect[6], connect[7]], port));
-    asked.lock().unwrap().push(format!("socks5 {to}"));
+    log.lock().unwrap().push(format!("socks5 {to}"));
     match TcpStream::connect(to).await {
         Ok(server) => {
             stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
-            carry(stream, server).await;
+            relay(stream, server).await;
             Ok(())
         }
         // The same, with a bound address that is a name.
@@ -69,14 +69,14 @@ async fn serve_socks5(mut stream: TcpStream, asked: FetchResult) -> std::io::Res
     }
 }
 
-/// An HTTP proxy that answers with this unless it is a 200; its address.
-async fn connecting(asked: &FetchResult, answer: &'static str) -> String {
+/// An HTTP proxy that sends this response, and connects if it is a 200; its address.
+async fn http_proxy(log: &ConnectLog, response: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let asked = Arc::clone(asked);
+    let log = Arc::clone(log);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let asked = Arc::clone(&asked);
+            let log = Arc::clone(&log);
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
                 let mut head = String::new();
@@ -87,15 +87,15 @@ async fn connecting(asked: &FetchResult, answer: &'static str) -> String {
                 }
                 let to = head.split(' ').nth(1).unwrap().to_owned();
                 let login = head.contains("Proxy-Authorization: Basic bWU6czNjcmV0\r\n");
-                let told = format!("http {to} login {login}");
-                asked.lock().unwrap().push(told);
+                let line = format!("http {to} login {login}");
+                log.lock().unwrap().push(line);
                 let mut stream = stream.into_inner();
-                if answer.starts_with("HTTP/1.1 200") {
+                if response.starts_with("HTTP/1.1 200") {
                     let server = TcpStream::connect(&to).await.unwrap();
-                    let _ = stream.write_all(answer.as_bytes()).await;
-                    carry(stream, server).await;
+                    let _ = stream.write_all(response.as_bytes()).await;
+                    relay(stream, server).await;
                 } else {
-                    let _ = stream.write_all(answer.as_bytes()).await;
+                    let _ = stream.write_all(response.as_bytes()).await;
                 }
             });
         }
@@ -103,10 +103,10 @@ async fn connecting(asked: &FetchResult, answer: &'static str) -> String {
     address.to_string()
 }
 
-fn through(proxies: &[String]) -> NetOptions {
+fn options_with(proxies: &[String]) -> NetOptions {
     NetOptions {
         limits: Limits {
-            // Twice what a proxy that says nothing is given, and more.
+            // More than twice the timeout of a proxy that does not respond.
             connect: Duration::from_secs(11),
             headers: Duration::from_secs(14),
             total: Duration::from_secs(18),
@@ -121,91 +121,91 @@ fn through(proxies: &[String]) -> NetOptions {
 }
 
 #[tokio::test]
-async fn a_host_is_asked_through_its_proxy_which_is_told_an_address() {
+async fn a_host_is_reached_through_its_proxy_which_gets_an_address() {
     let dns = DnsServer::start(|_, _| DnsAnswer::Addresses(vec!["127.0.0.2".parse().unwrap()]))
         .await
         .unwrap();
     let server = raw(|_| Act::answer("200 OK", b"here")).await;
     let port = server.address().port();
-    let asked: [FetchResult; 2] = Default::default();
+    let log: [ConnectLog; 2] = Default::default();
     let proxies = [
-        format!("socks5://{LOGIN}@{}", socks5(&asked[0]).await),
+        format!("socks5://{LOGIN}@{}", socks5(&log[0]).await),
         format!(
             "http://{LOGIN}@{}",
-            connecting(&asked[1], "HTTP/1.1 200 Yes\r\nVia: us\r\n\r\n").await
+            http_proxy(&log[1], "HTTP/1.1 200 Yes\r\nVia: us\r\n\r\n").await
         ),
     ];
     let client = Client::new(NetOptions {
         dns: vec![dns.address()],
-        ..through(&proxies)
+        ..options_with(&proxies)
     })
     .unwrap();
     let mut by_host = Vec::new();
     for round in 0..2 {
         for host in 0..40 {
-            let before = asked.each_ref().map(|asked| asked.lock().unwrap().len());
+            let before = log.each_ref().map(|log| log.lock().unwrap().len());
             let url = format!("http://h{host}.example:{port}/{round}");
-            let answer = get(&client, &url).await.unwrap();
-            assert_eq!(answer.text().text, "here");
-            let after = asked.each_ref().map(|asked| asked.lock().unwrap().len());
+            let response = get(&client, &url).await.unwrap();
+            assert_eq!(response.text().text, "here");
+            let after = log.each_ref().map(|log| log.lock().unwrap().len());
             by_host.push((host, before != after, after[0] > before[0]));
         }
     }
     let (first, second) = by_host.split_at(40);
-    assert!(first.iter().all(|(_, is_asked, _)| *is_asked));
-    for ((_, _, then), (_, is_asked, now)) in first.iter().zip(second) {
-        // A connection may have been kept; a new one takes the same way.
-        assert!(!is_asked || then == now);
+    assert!(first.iter().all(|(_, is_requested, _)| *is_requested));
+    for ((_, _, then), (_, is_requested, now)) in first.iter().zip(second) {
+        // A connection may be pooled; a new one goes through the same proxy.
+        assert!(!is_requested || then == now);
     }
-    let ways: BTreeSet<bool> = first.iter().map(|(_, _, is_socks5)| *is_socks5).collect();
-    assert_eq!(ways.len(), 2, "both are used");
-    let told: BTreeSet<String> = asked
+    let kinds: BTreeSet<bool> = first.iter().map(|(_, _, is_socks5)| *is_socks5).collect();
+    assert_eq!(kinds.len(), 2, "both are used");
+    let lines: BTreeSet<String> = log
         .iter()
-        .flat_map(|asked| asked.lock().unwrap().clone())
+        .flat_map(|log| log.lock().unwrap().clone())
         .collect();
     let address = format!("127.0.0.2:{port}");
     let expected = [
         format!("http {address} login true"),
         format!("socks5 {address}"),
     ];
-    assert_eq!(told, expected.into());
+    assert_eq!(lines, expected.into());
 }
 
 #[tokio::test]
-async fn what_may_not_be_asked_is_not_asked_of_a_proxy() {
-    let asked = FetchResult::default();
-    let proxy = format!("socks5://{LOGIN}@{}", socks5(&asked).await);
-    let client = Client::new(through(&[proxy])).unwrap();
+async fn a_denied_address_is_not_requested_from_a_proxy() {
+    let log = ConnectLog::default();
+    let proxy = format!("socks5://{LOGIN}@{}", socks5(&log).await);
+    let client = Client::new(options_with(&[proxy])).unwrap();
     for url in ["http://10.0.0.1/", "http://169.254.169.254/latest/"] {
         let failure = get(&client, url).await.unwrap_err();
         assert!(matches!(failure, Failure::Egress(_)), "{failure}");
     }
-    assert!(asked.lock().unwrap().is_empty());
+    assert!(log.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_broken_rests_and_another_takes_its_hosts() {
+async fn a_broken_proxy_cools_down_and_another_serves_its_hosts() {
     let server = raw(|_| Act::answer("200 OK\r\nConnection: close", b"here")).await;
     let url = format!("http://{}/", server.address());
-    let (good, refusing) = (FetchResult::default(), FetchResult::default());
+    let (good, refusing) = (ConnectLog::default(), ConnectLog::default());
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let answer = "HTTP/1.1 407 Who are you\r\n\r\n";
+    let response = "HTTP/1.1 407 Who are you\r\n\r\n";
     let proxies = [
         format!("socks5://{LOGIN}@{}", socks5(&good).await),
-        format!("http://{}", connecting(&refusing, answer).await),
-        // Takes the connection and says nothing; and nobody there at all.
+        format!("http://{}", http_proxy(&refusing, response).await),
+        // Accepts the connection and sends nothing; and nothing listening at all.
         format!("socks5://{}", mute.local_addr().unwrap()),
         "http://127.0.0.1:9".to_owned(),
     ];
-    let client = Client::new(through(&proxies)).unwrap();
+    let client = Client::new(options_with(&proxies)).unwrap();
     for _ in 0..5 {
         assert_eq!(get(&client, &url).await.unwrap().text().text, "here");
     }
     assert_eq!(good.lock().unwrap().len(), 5);
-    assert!(refusing.lock().unwrap().len() <= 1, "it rests");
+    assert!(refusing.lock().unwrap().len() <= 1, "it is in cooldown");
 
-    // When none is left it is our own matter, and costs no URL a try.
-    let client = Client::new(through(&proxies[3..])).unwrap();
+    // When none is left the failure is internal, and costs no URL an attempt.
+    let client = Client::new(options_with(&proxies[3..])).unwrap();
     for _ in 0..2 {
         let failure = get(&client, &url).await.unwrap_err();
         assert_eq!(failure.class(), Class::Internal, "{failure}");
@@ -213,22 +213,24 @@ async fn a_proxy_that_is_broken_rests_and_another_takes_its_hosts() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_is_not_the_fault_of_the_proxy() {
-    let answer = "HTTP/1.1 502 No way\r\n\r\n";
-    let nobody = TcpListener::bind("127.0.0.2:0").await.unwrap();
-    let away = nobody.local_addr().unwrap();
-    drop(nobody);
+async fn a_target_that_is_down_is_not_a_failure_of_the_proxy() {
+    let response = "HTTP/1.1 502 No way\r\n\r\n";
+    let closed = TcpListener::bind("127.0.0.2:0").await.unwrap();
+    let target = closed.local_addr().unwrap();
+    drop(closed);
     let server = raw(|_| Act::answer("200 OK\r\nConnection: close", b"here")).await;
-    let asked = FetchResult::default();
-    let proxy = format!("socks5://{LOGIN}@{}", socks5(&asked).await);
-    let client = Client::new(through(&[proxy])).unwrap();
-    let failure = get(&client, &format!("http://{away}/")).await.unwrap_err();
+    let log = ConnectLog::default();
+    let proxy = format!("socks5://{LOGIN}@{}", socks5(&log).await);
+    let client = Client::new(options_with(&[proxy])).unwrap();
+    let failure = get(&client, &format!("http://{target}/"))
+        .await
+        .unwrap_err();
     assert!(failure.to_string().contains("refused"), "{failure}");
     let url = format!("http://{}/", server.address());
     assert_eq!(get(&client, &url).await.unwrap().text().text, "here");
 
-    let proxy = format!("http://{}", connecting(&asked, answer).await);
-    let client = Client::new(through(&[proxy])).unwrap();
+    let proxy = format!("http://{}", http_proxy(&log, response).await);
+    let client = Client::new(options_with(&[proxy])).unwrap();
     for _ in 0..2 {
         let failure = get(&client, &url).await.unwrap_err();
         assert!(failure.to_string().contains("502"), "{failure}");

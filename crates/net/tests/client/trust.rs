@@ -1,5 +1,5 @@
-//! There is one door: no other crate of the workspace opens a connection of its
-//! own to the outside.
+//! There is one HTTP client: no other crate of the workspace opens connections
+//! of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,8 @@ fn no_other_crate_has_a_client_of_its_own() {
         sources(&folder.join("src"), &mut files);
         for file in files.iter().filter(|_| !is_net) {
             let text = fs::read_to_string(file).unwrap();
-            for way in DIALLING {
-                assert!(!text.contains(way), "{} calls {way}", file.display());
+            for call in DIALLING {
+                assert!(!text.contains(call), "{} calls {call}", file.display());
             }
         }
     }

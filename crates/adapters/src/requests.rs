@@ -1,5 +1,5 @@
-//! The requests of one pull: counted, repeated where that may help, and with
-//! every text of the service cleared of our keys before anybody sees it.
+//! The requests of one pull: counted, retried where that may help, and with keys
+//! removed from every text of the service before it is shown.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use url::Url;
 use crate::adapter::{AdapterError, AdapterErrorKind, HttpUnavailable, PullContext};
 use crate::secret::Secret;
 
-/// How much of an answer is worth repeating.
+/// How much of a response is quoted in an error.
 const EXCERPT_CHARS: usize = 200;
 
-/// A wait that is longer is for the next pull.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// After a longer wait the next pull retries.
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(10);
 
-/// How much longer a large file may take.
-const SLOWER: u32 = 6;
+/// Factor of the time limit for large files.
+const LARGE_FILE_FACTOR: u32 = 6;
 
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
@@ -45,7 +45,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Takes this out of every text of the other side.
+    /// Removes this from every text of the service.
     pub(crate) fn hide(&mut self, secret: Secret) {
         self.secrets.push(secret);
     }
@@ -70,16 +70,16 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// An answer, whatever its status.
+    /// The response, whatever its status.
     pub(crate) async fn get(&mut self, url: &Url) -> Result<Response, AdapterError> {
         let request = Request::get(fetchable(url)?, Purpose::Api);
         self.send(request).await
     }
 
     /// The same for files of megabytes.
-    pub(crate) async fn get_slowly(&mut self, url: &Url) -> Result<Response, AdapterError> {
+    pub(crate) async fn get_large(&mut self, url: &Url) -> Result<Response, AdapterError> {
         let mut request = Request::get(fetchable(url)?, Purpose::Api);
-        request.time_limit = Some(self.context.time_limit * SLOWER);
+        request.time_limit = Some(self.context.time_limit * LARGE_FILE_FACTOR);
         self.send(request).await
     }
 
@@ -89,15 +89,15 @@ impl<'a> Session<'a> {
         let mut waits = self.context.retry_waits.iter();
         loop {
             self.requests += 1;
-            let answer = self.context.asker.ask(request.clone(), self.gap).await;
+            let result = self.context.http.fetch(request.clone(), self.gap).await;
             let wait = waits.next().copied();
-            let response = match answer {
+            let response = match result {
                 Ok(response) => response,
                 Err(HttpUnavailable::Busy(after)) => {
                     self.requests -= 1;
                     return Err(AdapterError::new(
                         AdapterErrorKind::Busy { after },
-                        "the service has other requests of ours",
+                        "no host permit for the service",
                     ));
                 }
                 Err(HttpUnavailable::Failed(failure)) => {
@@ -106,38 +106,38 @@ impl<'a> Session<'a> {
                 }
             };
             self.bytes += response.wire_bytes;
-            let is_passing = response.status == 429 || response.status >= 500;
-            let asked = self.retry_after(&response).unwrap_or_default();
+            let is_transient = response.status == 429 || response.status >= 500;
+            let requested = self.retry_after(&response).unwrap_or_default();
             match wait {
-                Some(wait) if is_passing && asked <= LONGEST_WAIT => {
-                    tokio::time::sleep(wait.max(asked)).await;
+                Some(wait) if is_transient && requested <= MAX_RETRY_WAIT => {
+                    tokio::time::sleep(wait.max(requested)).await;
                 }
                 _ => return Ok(response),
             }
         }
     }
 
-    /// The body of a good answer as JSON. Services do send pages and plain texts
-    /// with status 200.
+    /// The body of a successful response as JSON. Services do send pages and plain
+    /// texts with status 200.
     pub(crate) fn json<T: DeserializeOwned>(&self, response: &Response) -> Result<T, AdapterError> {
         serde_json::from_slice(&response.body).map_err(|error| {
             let message = match is_json(&response.body) {
-                true => format!("the answer is not as documented: {error}"),
-                false => format!("the answer is not JSON: {}", self.excerpt(response)),
+                true => format!("the response is not as documented: {error}"),
+                false => format!("the response is not JSON: {}", self.excerpt(response)),
             };
             AdapterError::new(AdapterErrorKind::Malformed, self.readable(&message))
         })
     }
 
-    /// What a status says that is no answer. `said` is what the service wrote.
-    pub(crate) fn refusal(&self, response: &Response, said: Option<&str>) -> AdapterError {
+    /// The error for a status that is not a success. `reason` is what the service wrote.
+    pub(crate) fn status_error(&self, response: &Response, reason: Option<&str>) -> AdapterError {
         let status = response.status;
-        let said = said.map_or_else(|| self.excerpt(response), |said| self.readable(said));
-        let message = match said.as_str() {
+        let reason = reason.map_or_else(|| self.excerpt(response), |reason| self.readable(reason));
+        let message = match reason.as_str() {
             "" => format!("status {status}"),
-            said => format!("status {status}: {said}"),
+            reason => format!("status {status}: {reason}"),
         };
-        let trouble = match status {
+        let kind = match status {
             401 | 403 => AdapterErrorKind::Auth,
             429 => AdapterErrorKind::RateLimited {
                 after: self.retry_after(response),
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
             400..=499 => AdapterErrorKind::Config,
             _ => AdapterErrorKind::Malformed,
         };
-        AdapterError::new(trouble, message)
+        AdapterError::new(kind, message)
     }
 
     fn retry_after(&self, response: &Response) -> Option<Duration> {
@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
         self.readable(&String::from_utf8_lossy(&response.body))
     }
 
-    /// A text of the other side, on one line, short, and without our keys.
+    /// A text of the service, on one line, short, and without keys.
     pub(crate) fn readable(&self, text: &str) -> String {
         let hidden = self
             .secrets
@@ -183,7 +183,7 @@ fn is_json(body: &[u8]) -> bool {
     matches!(start, Some(b'{' | b'['))
 }
 
-/// An address below the service's, or below the one that a test put in its place.
+/// A URL below the service's, or below the one that a test sets instead.
 pub(crate) fn address(
     config: &Json,
     service: &str,
@@ -202,7 +202,7 @@ pub(crate) fn address(
     Ok(url)
 }
 
-/// A setting, or what it is when nobody says.
+/// A setting, or its default.
 pub(crate) fn number(config: &Json, name: &str, default: u64) -> u64 {
     config[name].as_u64().unwrap_or(default)
 }

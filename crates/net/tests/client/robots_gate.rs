@@ -1,37 +1,68 @@
-//! robots.txt is asked once, first, and kept; a host in trouble is "not now".
+//! robots.txt is fetched once, first, and cached; a host that fails is "not now".
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidings_net::{Client, Failure, Redirects, RobotsGate};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tidings_net::{
+    Client, Failure, Redirects, RobotsCache, RobotsCacheError, RobotsGate, RobotsRecord,
+};
 use tidings_sim::{Act, RawServer};
-use tidings_store::{Moment, Store, StoreOptions};
-use tidings_url::ProxyHosts;
+use tidings_url::{HostKey, ProxyHosts};
 
 use crate::{OTHER_PEER, client, home, page, path, raw, url};
 
 const HOUR: i64 = 3_600_000;
 
-fn gate(client: &Client, store: Option<Store>, clock: &Arc<AtomicI64>) -> RobotsGate {
+/// A cache that several gates share, as processes share a store.
+#[derive(Default)]
+struct MemoryCache(Mutex<HashMap<HostKey, RobotsRecord>>);
+
+#[async_trait]
+impl RobotsCache for MemoryCache {
+    async fn get(&self, host: &HostKey) -> Result<Option<RobotsRecord>, RobotsCacheError> {
+        Ok(self.0.lock().unwrap().get(host).cloned())
+    }
+
+    async fn put(&self, host: &HostKey, record: &RobotsRecord) -> Result<(), RobotsCacheError> {
+        self.0.lock().unwrap().insert(host.clone(), record.clone());
+        Ok(())
+    }
+}
+
+/// A cache whose database is down.
+struct FailingCache;
+
+#[async_trait]
+impl RobotsCache for FailingCache {
+    async fn get(&self, _: &HostKey) -> Result<Option<RobotsRecord>, RobotsCacheError> {
+        Err("connection refused".into())
+    }
+
+    async fn put(&self, _: &HostKey, _: &RobotsRecord) -> Result<(), RobotsCacheError> {
+        Err("connection refused".into())
+    }
+}
+
+fn gate(
+    client: &Client,
+    cache: Option<Arc<dyn RobotsCache>>,
+    clock: &Arc<AtomicI64>,
+) -> RobotsGate {
     let clock = Arc::clone(clock);
-    RobotsGate::new(client.clone(), store, ProxyHosts::default())
-        .with_clock(move || Moment(clock.load(Ordering::SeqCst)))
+    RobotsGate::new(client.clone(), cache, ProxyHosts::default())
+        .with_clock(move || Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap())
 }
 
 fn clock() -> Arc<AtomicI64> {
     Arc::new(AtomicI64::new(1_800_000_000_000))
 }
 
-async fn store(folder: &tempfile::TempDir) -> Store {
-    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
-    Store::open(&address, &StoreOptions::default())
-        .await
-        .unwrap()
-}
-
 #[tokio::test]
-async fn a_hundred_urls_ask_once() {
+async fn a_hundred_urls_fetch_the_file_once() {
     let server = raw(|_| {
         vec![
             Act::Wait(Duration::from_millis(50)),
@@ -44,43 +75,43 @@ async fn a_hundred_urls_ask_once() {
     .await;
     let client = client();
     let gate = Arc::new(gate(&client, None, &clock()));
-    let mut asking = tokio::task::JoinSet::new();
+    let mut permits = tokio::task::JoinSet::new();
     for n in 0..100 {
         let (gate, base) = (Arc::clone(&gate), home(server.address()));
-        asking.spawn(async move {
+        permits.spawn(async move {
             let kind = if n % 2 == 0 { "yes" } else { "no" };
             (n, gate.permit(&url(&format!("{base}{kind}/{n}"))).await)
         });
     }
-    let mut asked = 0;
-    while let Some(done) = asking.join_next().await {
+    let mut fetched = 0;
+    while let Some(done) = permits.join_next().await {
         let (n, permission) = done.unwrap();
         assert_eq!(permission.is_ok(), n % 2 == 0, "{n}");
-        asked += usize::from(permission.is_ok_and(|permission| permission.was_asked));
+        fetched += usize::from(permission.is_ok_and(|permission| permission.was_fetched));
     }
     assert_eq!(server.connections(), 1);
-    assert!(asked <= 1, "only the one that asked says so");
+    assert!(fetched <= 1, "only the one that fetched it says so");
 }
 
 #[tokio::test]
-async fn the_answer_is_kept_for_a_day_and_shared() {
+async fn the_file_is_cached_for_a_day_and_shared() {
     let server = raw(|_| Act::answer("200 OK", b"User-agent: *\nCrawl-delay: 3\n")).await;
     let address = url(&home(server.address()));
-    let folder = tempfile::tempdir().unwrap();
+    let cache = Arc::new(MemoryCache::default());
     let (client, clock) = (client(), clock());
-    let first = gate(&client, Some(store(&folder).await), &clock);
+    let first = gate(&client, Some(cache.clone()), &clock);
     let permission = first.permit(&address).await.unwrap();
     assert_eq!(permission.crawl_delay, Some(Duration::from_secs(3)));
-    assert!(permission.was_asked);
-    assert!(!first.permit(&address).await.unwrap().was_asked);
+    assert!(permission.was_fetched);
+    assert!(!first.permit(&address).await.unwrap().was_fetched);
 
-    // Another process finds it in the store.
-    let second = gate(&client, Some(store(&folder).await), &clock);
-    assert!(!second.permit(&address).await.unwrap().was_asked);
+    // Another process finds it in the cache.
+    let second = gate(&client, Some(cache), &clock);
+    assert!(!second.permit(&address).await.unwrap().was_fetched);
     assert_eq!(server.connections(), 1);
 
     clock.fetch_add(24 * HOUR + 1, Ordering::SeqCst);
-    assert!(second.permit(&address).await.unwrap().was_asked);
+    assert!(second.permit(&address).await.unwrap().was_fetched);
     assert_eq!(server.connections(), 2);
 }
 
@@ -92,12 +123,12 @@ async fn changing() -> (RawServer, Arc<Mutex<Vec<Act>>>) {
 }
 
 #[tokio::test]
-async fn trouble_means_not_now_and_never_yes() {
+async fn an_error_means_not_now_and_never_yes() {
     let rows: Vec<(&str, Vec<Act>)> = vec![
         ("500", Act::answer("500 Trouble", b"")),
         ("503", Act::answer("503 Busy", b"")),
         ("429", Act::answer("429 Slower", b"")),
-        ("no answer", vec![Act::Wait(Duration::from_secs(60))]),
+        ("no response", vec![Act::Wait(Duration::from_secs(60))]),
         ("a close", vec![]),
         (
             "half a file",
@@ -111,17 +142,16 @@ async fn trouble_means_not_now_and_never_yes() {
         ),
     ];
     let client = client();
-    for (name, trouble) in rows {
+    for (name, response) in rows {
         let (server, acts) = changing().await;
-        *acts.lock().unwrap() = trouble;
-        let folder = tempfile::tempdir().unwrap();
+        *acts.lock().unwrap() = response;
         let clock = clock();
-        let gate = gate(&client, Some(store(&folder).await), &clock);
+        let gate = gate(&client, Some(Arc::new(MemoryCache::default())), &clock);
         let address = url(&home(server.address()));
         let refused = gate.permit(&address).await.unwrap_err();
         assert_eq!(refused.code(), "robots_unavailable", "{name}: {refused}");
         gate.permit(&address).await.unwrap_err();
-        assert_eq!(server.connections(), 1, "{name}: asked again at once");
+        assert_eq!(server.connections(), 1, "{name}: retried immediately");
 
         clock.fetch_add(HOUR, Ordering::SeqCst);
         *acts.lock().unwrap() = Act::answer("404 Not Found", b"");
@@ -130,7 +160,7 @@ async fn trouble_means_not_now_and_never_yes() {
 }
 
 #[tokio::test]
-async fn a_host_may_say_when_to_ask_again_within_reason() {
+async fn a_host_may_say_when_to_retry_within_bounds() {
     let rows = [("1", 60), ("90", 90), ("99999", 600), ("soon", 600)];
     let client = client();
     for (header, seconds) in rows {
@@ -140,18 +170,34 @@ async fn a_host_may_say_when_to_ask_again_within_reason() {
         let gate = gate(&client, None, &clock);
         let address = url(&home(server.address()));
         let refused = gate.permit(&address).await.unwrap_err();
-        let again = Duration::from_secs(seconds);
+        let expected = Duration::from_secs(seconds);
         assert!(
-            matches!(refused, Failure::RobotsUnavailable { again: told, .. } if told == again),
+            matches!(refused, Failure::RobotsUnavailable { retry_in, .. } if retry_in == expected),
             "{header}: {refused:?}"
         );
         *acts.lock().unwrap() = Act::answer("404 Not Found", b"");
         clock.fetch_add(seconds as i64 * 1000 - 1, Ordering::SeqCst);
         gate.permit(&address).await.unwrap_err();
-        assert_eq!(server.connections(), 1, "{header}: asked too soon");
+        assert_eq!(server.connections(), 1, "{header}: retried too soon");
         clock.fetch_add(1, Ordering::SeqCst);
         assert!(gate.permit(&address).await.is_ok(), "{header}");
     }
+}
+
+#[tokio::test]
+async fn a_cache_that_fails_is_an_internal_failure_and_nothing_is_fetched() {
+    let server = raw(|_| Act::answer("404 Not Found", b"")).await;
+    let gate = gate(&client(), Some(Arc::new(FailingCache)), &clock());
+    let failure = gate
+        .permit(&url(&home(server.address())))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.code(), "store", "{failure}");
+    assert!(
+        failure.to_string().contains("connection refused"),
+        "{failure}"
+    );
+    assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]
@@ -176,12 +222,11 @@ async fn no_file_means_yes() {
 }
 
 #[tokio::test]
-async fn the_last_good_answer_serves_a_day_longer() {
+async fn the_last_good_file_is_valid_a_day_longer() {
     let (server, acts) = changing().await;
     *acts.lock().unwrap() = Act::answer("200 OK", b"User-agent: *\nDisallow: /no\n");
-    let folder = tempfile::tempdir().unwrap();
     let (client, clock) = (client(), clock());
-    let gate = gate(&client, Some(store(&folder).await), &clock);
+    let gate = gate(&client, Some(Arc::new(MemoryCache::default())), &clock);
     let (yes, no) = (
         url(&format!("{}yes", home(server.address()))),
         url(&format!("{}no", home(server.address()))),
@@ -237,7 +282,7 @@ async fn the_rules_of_the_first_host_may_live_on_another() {
 }
 
 #[tokio::test]
-async fn a_redirect_asks_the_other_host_first() {
+async fn a_redirect_checks_the_other_host_first() {
     let visits = Arc::new(Mutex::new(Vec::<String>::new()));
     let noted = Arc::clone(&visits);
     let other = RawServer::start(OTHER_PEER.parse().unwrap(), move |head| {
@@ -260,7 +305,7 @@ async fn a_redirect_asks_the_other_host_first() {
     let fetch = |target: &str| {
         client.fetch(
             page(&format!("{}{target}", home(server.address()))),
-            Redirects::Ask(&gate),
+            Redirects::Check(&gate),
         )
     };
     let refused = fetch("no").await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Names that do not exist, never answer, answer too much or go in circles.
+//! Names that do not exist, time out, have too many addresses or alias themselves.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidings_sim::{Act, DnsAnswer, DnsServer};
 
 use crate::{get, options, raw};
 
-pub(crate) fn asking(dns: &DnsServer) -> Client {
+pub(crate) fn client_with_dns(dns: &DnsServer) -> Client {
     Client::new(NetOptions {
         dns: vec![dns.address()],
         ..options()
@@ -17,7 +17,7 @@ pub(crate) fn asking(dns: &DnsServer) -> Client {
 }
 
 #[tokio::test]
-async fn every_trouble_with_names_is_told_apart() {
+async fn every_dns_error_has_its_own_code() {
     let peer = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
     let dns = DnsServer::start(move |name, _| match name {
         "good.example" => DnsAnswer::Addresses(vec![peer]),
@@ -33,10 +33,10 @@ async fn every_trouble_with_names_is_told_apart() {
     .unwrap();
     let server = raw(|_| Act::answer("200 OK", b"hello")).await;
     let port = server.address().port();
-    let client = asking(&dns);
+    let client = client_with_dns(&dns);
     for name in ["good", "many", "alias"] {
-        let answer = get(&client, &format!("http://{name}.example:{port}/")).await;
-        assert_eq!(answer.map(|answer| answer.status), Ok(200), "{name}");
+        let response = get(&client, &format!("http://{name}.example:{port}/")).await;
+        assert_eq!(response.map(|response| response.status), Ok(200), "{name}");
     }
     let rows = [
         ("missing", "no_such_name"),

@@ -56,7 +56,7 @@ async fn a_request_may_have_more_or_less_time_than_others() {
 }
 
 #[tokio::test]
-async fn of_an_endless_answer_only_the_start_is_read() {
+async fn of_an_endless_response_only_the_start_is_read() {
     let endless = raw(|_| {
         let head =
             "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 10000000000\r\n\r\n";

@@ -1,4 +1,4 @@
-//! The door as its callers use it, against peers that are broken or hostile:
+//! The HTTP client as its callers use it, against peers that are broken or hostile:
 //! real sockets on loopback, real DNS, real TLS.
 
 #![allow(clippy::unwrap_used)]

@@ -1,18 +1,18 @@
-//! The guard: every range at its edges, every spelling of an address, and every
-//! way to lead us to one. A canary sits where nobody may go.
+//! The egress guard: every range at its edges, every spelling of an address, and
+//! every redirect or name that leads to one. A canary listens on a denied address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tidings_net::{Client, Egress, Failure, NetOptions, Why};
+use tidings_net::{Client, DenyReason, Egress, Failure, NetOptions};
 use tidings_sim::{Act, DnsAnswer, DnsServer, LOOPBACK_SPELLINGS, RawServer};
 
-use crate::names::asking;
+use crate::names::client_with_dns;
 use crate::{client, get, home, options, path, raw};
 
-fn judge(address: &str) -> Result<(), Why> {
+fn check(address: &str) -> Result<(), DenyReason> {
     let ip: IpAddr = address.parse().unwrap();
-    let judged = Egress::default().judge(SocketAddr::new(ip, 443));
-    judged.map_err(|denied| denied.why)
+    let checked = Egress::default().check(SocketAddr::new(ip, 443));
+    checked.map_err(|denied| denied.reason)
 }
 
 #[test]
@@ -162,11 +162,11 @@ fn ranges_are_closed_from_their_first_address_to_their_last() {
             .into_iter()
             .filter(|address| *address != "-")
         {
-            assert_eq!(judge(open), Ok(()), "{open} is global");
+            assert_eq!(check(open), Ok(()), "{open} is global");
         }
         for closed in [first, last] {
             assert!(
-                matches!(judge(closed), Err(Why::Range(_))),
+                matches!(check(closed), Err(DenyReason::Range(_))),
                 "{closed} is closed"
             );
         }
@@ -174,7 +174,7 @@ fn ranges_are_closed_from_their_first_address_to_their_last() {
 }
 
 #[test]
-fn addresses_inside_addresses_are_judged() {
+fn embedded_addresses_are_checked() {
     let inside = |prefix: [u16; 6], v4: &str| {
         let [a, b, c, d] = v4.parse::<Ipv4Addr>().unwrap().octets();
         let [p, q, r, s, t, u] = prefix;
@@ -196,7 +196,7 @@ fn addresses_inside_addresses_are_judged() {
             ("local NAT64", [0x64, 0xff9b, 1, 0, 0, 0]),
             ("Teredo", [0x2001, 0, 0, 0, 0, 0]),
         ] {
-            assert!(judge(&inside(prefix, v4)).is_err(), "{name} {v4}");
+            assert!(check(&inside(prefix, v4)).is_err(), "{name} {v4}");
         }
         let [a, b, c, d] = v4.parse::<Ipv4Addr>().unwrap().octets();
         let six_to_four = Ipv6Addr::new(
@@ -209,18 +209,18 @@ fn addresses_inside_addresses_are_judged() {
             0,
             1,
         );
-        assert!(judge(&six_to_four.to_string()).is_err(), "6to4 {v4}");
+        assert!(check(&six_to_four.to_string()).is_err(), "6to4 {v4}");
     }
-    // A public address in IPv4 clothes is the public address.
-    assert_eq!(judge("::ffff:8.8.8.8"), Ok(()));
+    // A public address embedded in IPv6 is the public address.
+    assert_eq!(check("::ffff:8.8.8.8"), Ok(()));
 }
 
 #[test]
-fn ports_of_other_trades_are_closed() {
+fn ports_of_other_services_are_closed() {
     let ip: IpAddr = "8.8.8.8".parse().unwrap();
     for port in [80, 443, 8000, 8080, 8999] {
         assert!(
-            Egress::default().judge(SocketAddr::new(ip, port)).is_ok(),
+            Egress::default().check(SocketAddr::new(ip, port)).is_ok(),
             "{port}"
         );
     }
@@ -228,9 +228,9 @@ fn ports_of_other_trades_are_closed() {
         0, 1, 22, 25, 79, 81, 442, 444, 5432, 6379, 7999, 9000, 9200, 11211, 65535,
     ] {
         let denied = Egress::default()
-            .judge(SocketAddr::new(ip, port))
+            .check(SocketAddr::new(ip, port))
             .unwrap_err();
-        assert_eq!(denied.why, Why::Port, "{port}");
+        assert_eq!(denied.reason, DenyReason::Port, "{port}");
     }
 }
 
@@ -240,13 +240,13 @@ fn an_operator_opens_exactly_what_is_named() {
         allow: vec!["10.1.2.0/24".parse().unwrap()],
         ..Egress::default()
     };
-    let judge = |ip: &str| {
+    let check = |ip: &str| {
         egress
-            .judge(SocketAddr::new(ip.parse().unwrap(), 80))
+            .check(SocketAddr::new(ip.parse().unwrap(), 80))
             .is_ok()
     };
     for open in ["10.1.2.0", "10.1.2.255", "::ffff:10.1.2.7"] {
-        assert!(judge(open), "{open}");
+        assert!(check(open), "{open}");
     }
     for closed in [
         "10.1.1.255",
@@ -255,7 +255,7 @@ fn an_operator_opens_exactly_what_is_named() {
         "::ffff:10.1.3.0",
         "192.168.0.1",
     ] {
-        assert!(!judge(closed), "{closed}");
+        assert!(!check(closed), "{closed}");
     }
 }
 
@@ -275,12 +275,15 @@ async fn canaries() -> (RawServer, RawServer) {
     }
 }
 
-fn assert_denied(answer: Result<tidings_net::Response, Failure>, how: &str) {
-    match answer {
+fn assert_denied(response: Result<tidings_net::Response, Failure>, how: &str) {
+    match response {
         Err(Failure::Egress(denied)) => {
-            assert!(matches!(denied.why, Why::Range(_)), "{how}: {denied}");
+            assert!(
+                matches!(denied.reason, DenyReason::Range(_)),
+                "{how}: {denied}"
+            );
         }
-        other => panic!("{how}: {:?}", other.map(|answer| answer.status)),
+        other => panic!("{how}: {:?}", other.map(|response| response.status)),
     }
 }
 
@@ -326,8 +329,8 @@ async fn names_can_not_lead_to_the_canary() {
     let (v4, v6, server) = loop {
         let (v4, v6) = canaries().await;
         let same_port = SocketAddr::new(good, v4.address().port());
-        let answer = |_: &str| Act::answer("200 OK\r\nConnection: close", b"good");
-        if let Ok(server) = RawServer::start(same_port, answer).await {
+        let response = |_: &str| Act::answer("200 OK\r\nConnection: close", b"good");
+        if let Ok(server) = RawServer::start(same_port, response).await {
             break (v4, v6, server);
         }
     };
@@ -335,7 +338,7 @@ async fn names_can_not_lead_to_the_canary() {
     let bad = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let bad_v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let dns = DnsServer::start(move |name, nth| match name {
-        // Good when it is asked first, the canary ever after.
+        // Good for the first query, the canary ever after.
         "rebinding.example" if nth == 1 => DnsAnswer::Addresses(vec![good]),
         "rebinding.example" | "inside.example" => DnsAnswer::Addresses(vec![bad]),
         "mixed.example" => DnsAnswer::Addresses(vec![good, bad]),
@@ -345,7 +348,7 @@ async fn names_can_not_lead_to_the_canary() {
     })
     .await
     .unwrap();
-    let client = asking(&dns);
+    let client = client_with_dns(&dns);
     let first = get(&client, &format!("http://rebinding.example:{port}/"))
         .await
         .unwrap();
@@ -395,20 +398,20 @@ async fn proxies_of_the_environment_are_ignored() {
 #[tokio::test]
 async fn fetch_for_a_parent() {
     if let Ok(address) = std::env::var("TIDINGS_TEST_FETCH") {
-        let answer = get(&client(), &address).await.unwrap();
-        assert_eq!(&answer.body[..], b"direct");
+        let response = get(&client(), &address).await.unwrap();
+        assert_eq!(&response.body[..], b"direct");
     }
 }
 
 #[tokio::test]
-async fn strangers_learn_nothing_from_a_refusal() {
+async fn untrusted_readers_learn_nothing_from_a_refusal() {
     let closed = Client::new(NetOptions::default()).unwrap();
     let denied = get(&closed, "http://127.0.0.1/").await.unwrap_err();
     let absent = get(&Client::new(options()).unwrap(), "http://127.0.0.2:1/")
         .await
         .unwrap_err();
     assert_eq!((denied.code(), absent.code()), ("egress", "connect"));
-    assert_eq!(denied.for_strangers(), absent.for_strangers());
+    assert_eq!(denied.public_message(), absent.public_message());
     assert_eq!(
         denied.to_string(),
         "127.0.0.1:80 may not be reached: it is loopback (127.0.0.0/8); egress.allow opens a range by name"

@@ -51,7 +51,7 @@ fn leaf(
     (certificate.der().clone(), key)
 }
 
-/// A server that answers every request with the protocol it was asked by.
+/// A server that responds with the protocol and the path of the request.
 async fn serve(
     identity: (CertificateDer<'static>, PrivateKeyDer<'static>),
     alpn: &[&str],
@@ -77,7 +77,7 @@ async fn serve(
                     return;
                 };
                 let is_h2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                let answer = service_fn(
+                let response = service_fn(
                     |request: hyper::Request<hyper::body::Incoming>| async move {
                         let text = format!("{:?} {}", request.version(), request.uri().path());
                         Ok::<_, std::convert::Infallible>(hyper::Response::new(Full::new(
@@ -88,10 +88,10 @@ async fn serve(
                 let io = TokioIo::new(stream);
                 if is_h2 {
                     let http2 = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-                    let _ = http2.serve_connection(io, answer).await;
+                    let _ = http2.serve_connection(io, response).await;
                 } else {
                     let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(io, answer)
+                        .serve_connection(io, response)
                         .await;
                 }
             });
@@ -125,31 +125,38 @@ async fn trusted_servers_are_spoken_to_as_they_prefer() {
         let address = serve(leaf(&authority, "site.example", (2020, 2090)), alpn).await;
         for _ in 0..2 {
             let url = format!("https://site.example:{}/a", address.port());
-            let answer = get(&client, &url).await.unwrap();
+            let response = get(&client, &url).await.unwrap();
             assert_eq!(
-                (answer.protocol, &answer.body[..]),
+                (response.protocol, &response.body[..]),
                 (protocol, body.as_bytes()),
                 "{alpn:?}"
             );
         }
     }
-    assert_eq!(client.idle_connections(), 3, "each was used twice and kept");
+    assert_eq!(
+        client.idle_connections(),
+        3,
+        "each was used twice and pooled"
+    );
 }
 
 #[tokio::test]
 async fn certificates_that_prove_nothing_are_refused() {
-    let (ours, strangers) = (authority(), authority());
-    let (client, _dns) = trusting(&ours).await;
+    let (trusted, untrusted) = (authority(), authority());
+    let (client, _dns) = trusting(&trusted).await;
     let rows = [
-        ("expired", leaf(&ours, "site.example", (2010, 2012))),
-        ("not yet valid", leaf(&ours, "site.example", (2080, 2090))),
+        ("expired", leaf(&trusted, "site.example", (2010, 2012))),
         (
-            "for another name",
-            leaf(&ours, "other.example", (2020, 2090)),
+            "not yet valid",
+            leaf(&trusted, "site.example", (2080, 2090)),
         ),
         (
-            "signed by a stranger",
-            leaf(&strangers, "site.example", (2020, 2090)),
+            "for another name",
+            leaf(&trusted, "other.example", (2020, 2090)),
+        ),
+        (
+            "signed by an untrusted authority",
+            leaf(&untrusted, "site.example", (2020, 2090)),
         ),
     ];
     for (name, identity) in rows {

@@ -26,16 +26,20 @@ async fn every_hostile_answer_has_its_own_end() {
         fetches.spawn(async move { (at, get(&client, &address).await) });
     }
     while let Some(done) = fetches.join_next().await {
-        let (at, answer) = done.unwrap();
+        let (at, response) = done.unwrap();
         let HostileResponse { name, ends, .. } = &cases[at];
-        let failure = answer.map(|answer| answer.status).expect_err(name);
+        let failure = response.map(|response| response.status).expect_err(name);
         assert_eq!(failure.code(), *ends, "{name}: {failure}");
     }
-    assert_eq!(client.idle_connections(), 0, "no broken connection is kept");
+    assert_eq!(
+        client.idle_connections(),
+        0,
+        "no broken connection is pooled"
+    );
 }
 
 #[tokio::test]
-async fn odd_answers_are_read_as_they_are_meant() {
+async fn odd_responses_are_read_as_they_are_meant() {
     let server = raw(|head| match path(head) {
         "/more-than-promised" => vec![Act::Send(
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more".to_vec(),
@@ -63,11 +67,11 @@ async fn odd_answers_are_read_as_they_are_meant() {
         ("elsewhere", 404, "nothing here"),
     ];
     for (name, status, body) in rows {
-        let answer = get(&client, &format!("{}{name}", home(server.address())))
+        let response = get(&client, &format!("{}{name}", home(server.address())))
             .await
             .unwrap();
         assert_eq!(
-            (answer.status, &answer.body[..]),
+            (response.status, &response.body[..]),
             (status, body.as_bytes()),
             "{name}"
         );
@@ -79,15 +83,18 @@ async fn a_film_is_left_after_the_first_bytes() {
     let film = [b"\0\0\0\x18ftypmp42".to_vec(), vec![7; 200 * 1024]].concat();
     let server = raw(move |_| Act::answer("200 OK\r\nContent-Type: text/html", &film)).await;
     let client = client();
-    let answer = get(&client, &home(server.address())).await.unwrap();
-    assert!(answer.is_cut);
-    assert_eq!((answer.media, answer.body.len()), (Media::Video, 64 * 1024));
+    let response = get(&client, &home(server.address())).await.unwrap();
+    assert!(response.is_cut);
+    assert_eq!(
+        (response.media, response.body.len()),
+        (Media::Video, 64 * 1024)
+    );
     assert_eq!(client.idle_connections(), 0);
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_a_failure_to_connect() {
-    // Nothing listens on port 1, and no test is given it.
+async fn a_closed_port_is_a_failure_to_connect() {
+    // Nothing listens on port 1, and no test uses it.
     let failure = get(&client(), "http://127.0.0.2:1/").await.unwrap_err();
     assert_eq!(failure.code(), "connect");
 }
@@ -97,7 +104,7 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    // Two answers a connection, then it closes when the third request comes.
+    // Two responses per connection, then it closes when the third request comes.
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -108,8 +115,8 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
                         return;
                     }
                     let body = format!("{nth}");
-                    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{body}");
-                    stream.write_all(answer.as_bytes()).await.unwrap();
+                    let response = format!("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{body}");
+                    stream.write_all(response.as_bytes()).await.unwrap();
                 }
             });
         }
@@ -117,8 +124,8 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
     let client = client();
     let mut bodies = String::new();
     for _ in 0..5 {
-        let answer = get(&client, &home(address)).await.unwrap();
-        bodies.push_str(&answer.text().text);
+        let response = get(&client, &home(address)).await.unwrap();
+        bodies.push_str(&response.text().text);
     }
     assert_eq!(bodies, "12121");
 }

@@ -26,10 +26,10 @@ async fn chains_are_followed_to_their_end() {
     })
     .await;
     let base = home(server.address());
-    let answer = get(&client(), &format!("{base}1")).await.unwrap();
-    assert_eq!(answer.url.as_str(), format!("{base}4"));
-    assert_eq!(&answer.body[..], b"<p>the end");
-    let hops: Vec<_> = answer
+    let response = get(&client(), &format!("{base}1")).await.unwrap();
+    assert_eq!(response.url.as_str(), format!("{base}4"));
+    assert_eq!(&response.body[..], b"<p>the end");
+    let hops: Vec<_> = response
         .hops
         .iter()
         .map(|hop| (hop.status, hop.is_permanent()))
@@ -147,6 +147,6 @@ async fn a_post_is_not_repeated_elsewhere() {
     let mut request = page(&home(server.address()));
     request.method = tidings_net::http::Method::POST;
     request.body = "{}".into();
-    let answer = client().fetch(request, Redirects::Follow).await.unwrap();
-    assert_eq!((answer.status, server.connections()), (302, 1));
+    let response = client().fetch(request, Redirects::Follow).await.unwrap();
+    assert_eq!((response.status, server.connections()), (302, 1));
 }
