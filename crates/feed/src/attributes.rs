@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use crate::entities;
+use tidings_text::entities;
 
 /// Attributes beyond this many are not looked at.
 const MAX_ATTRIBUTES: usize = 256;

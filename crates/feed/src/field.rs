@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use tidings_text::{base64, entities};
 
 use crate::attributes::Attributes;
 use crate::element::Element;
 use crate::html::{self, Tags};
 use crate::model::Markup;
 use crate::tokens::{Token, Tokens};
-use crate::{base64, date, entities, namespace};
+use crate::{date, namespace};
 
 /// What the text of an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

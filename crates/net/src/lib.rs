@@ -18,7 +18,6 @@
 //! # Ok(()) }
 //! ```
 
-mod charset;
 mod client;
 mod credentials;
 mod decode;
@@ -39,7 +38,6 @@ mod retry_after;
 mod robots;
 mod source;
 
-pub use charset::{CharsetFrom, Decoded, decode};
 pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, Egress, Why};
@@ -51,7 +49,8 @@ pub use request::{Hop, Protocol, Purpose, Request, Response, Timings};
 pub use retry_after::retry_after;
 pub use robots::{Permission, RobotsGate, RobotsRules, Verdict};
 
-// What callers need to name certificates, headers and ranges.
+// What callers need to name certificates, charsets, headers and ranges.
 pub use http;
 pub use ipnet::IpNet;
 pub use rustls::pki_types::CertificateDer;
+pub use tidings_text::charset::{CharsetFrom, Decoded};

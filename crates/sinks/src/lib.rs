@@ -10,7 +10,6 @@ mod endpoint;
 mod files;
 mod firestore;
 mod gorse;
-mod hex;
 mod jsonl;
 mod nats;
 mod pages;

@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use ring::digest;
 use serde::Deserialize;
 use tidings_document::Document;
+use tidings_text::hex;
 
 use crate::config::{Context, yes};
 use crate::files::{Files, Format, Key, Record, Whole, note};
-use crate::hex::hex;
 use crate::pages::{Page, Pages};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
 use crate::text;
@@ -183,7 +183,7 @@ fn urn(name: &[u8]) -> String {
     bytes.copy_from_slice(&hash.as_ref()[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits = hex(&bytes);
+    let digits = hex::encode(bytes);
     let parts = [
         &digits[..8],
         &digits[8..12],
@@ -197,7 +197,7 @@ fn urn(name: &[u8]) -> String {
 fn sha256(bytes: &[u8]) -> String {
     format!(
         "sha256:{}",
-        hex(digest::digest(&digest::SHA256, bytes).as_ref())
+        hex::encode(digest::digest(&digest::SHA256, bytes))
     )
 }
 

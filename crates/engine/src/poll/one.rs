@@ -13,10 +13,10 @@ use tidings_net::{Purpose, Request, Response};
 use tidings_polling::{Outcome, Policy, Poll, Sighting, next_poll};
 use tidings_spider::Found;
 use tidings_store::{Feed, FeedClaim, FetchLogRow, Moment, PollResult, Result, Source};
+use tidings_text::hex;
 use tidings_url::FetchUrl;
 use tracing::{error, info};
 
-use super::items::hex;
 use super::take::Taken;
 use super::trouble::AdapterErrorKind;
 use super::{PollOutcome, PollReport, Poller};
@@ -223,7 +223,7 @@ impl<'a> Polling<'a> {
         self.feed.etag = header("etag");
         self.feed.last_modified = header("last-modified");
         self.memory.hints.max_age = max_age(response.header("cache-control"));
-        let body_hash = hex(&Sha256::digest(&response.body));
+        let body_hash = hex::encode(Sha256::digest(&response.body));
         if self.feed.body_hash.as_ref() == Some(&body_hash) {
             return Read::SameBody;
         }

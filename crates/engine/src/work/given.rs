@@ -3,6 +3,7 @@
 
 use tidings_extract::{Article, Method, Options, Page, Quality, content_hash, sketch};
 use tidings_store::Outcome;
+use tidings_text::hex;
 use tidings_url::ProxyHosts;
 
 use super::make::{self, Fetch, Said};
@@ -64,7 +65,7 @@ impl Given {
             false => Quality::Full,
         };
         article.method = Method::Feed;
-        let content_hash = article.content_hash.as_deref().and_then(make::bytes);
+        let content_hash = article.content_hash.as_deref().and_then(hex::decode);
         let fetch = Fetch {
             claim,
             source,

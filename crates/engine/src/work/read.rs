@@ -8,6 +8,7 @@ use cpu_time::ThreadTime;
 use tidings_extract::{Article, FeedEntry, Method, Options, Page, Quality};
 use tidings_net::Response;
 use tidings_store::{HostId, Outcome, Submission};
+use tidings_text::{charset, hex};
 use tidings_url::ProxyHosts;
 
 use super::kept_pages::PageArchive;
@@ -69,7 +70,7 @@ impl Reading {
         let page = Page {
             html: &self.response.body,
             url: self.response.url.as_str(),
-            charset: content_type.and_then(charset_of),
+            charset: content_type.and_then(charset::from_content_type),
             selectors: Some(&self.source.selectors),
             feed: Some(&entry),
             now: self.job.now,
@@ -91,7 +92,7 @@ impl Reading {
         let claim = &job.claim;
         let header = |name: &str| response.header(name).map(str::to_owned);
         let (etag, last_modified) = (header("etag"), header("last-modified"));
-        let content_hash = article.content_hash.as_deref().and_then(make::bytes);
+        let content_hash = article.content_hash.as_deref().and_then(hex::decode);
         let fetch = Fetch {
             claim,
             source: &source,
@@ -179,12 +180,6 @@ fn better_of_feed(
     article.links = from_feed.links;
     article.method = Method::Feed;
     article
-}
-
-fn charset_of(content_type: &str) -> Option<&str> {
-    let (_, rest) = content_type.split_once("charset=")?;
-    let name = rest.split(';').next().unwrap_or_default();
-    Some(name.trim().trim_matches(['"', '\'']))
 }
 
 /// When to look at the page again, if its source wants that.

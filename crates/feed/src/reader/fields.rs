@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use tidings_text::entities;
 use url::Url;
 
 use super::{Capture, Place, Reader};
@@ -10,7 +11,6 @@ use crate::capture::{Mode, Value};
 use crate::defect::DefectKind;
 use crate::draft::{Draft, LinkRank};
 use crate::element::Element;
-use crate::entities;
 use crate::field::{Field, TextKind};
 use crate::model::{Enclosure, Format};
 use crate::tokens::Tag;
