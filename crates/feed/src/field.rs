@@ -168,8 +168,8 @@ impl Field<'_> {
         None
     }
 
-    /// The name of a person: Atom's `name`, or one of the habits of RSS.
-    pub(crate) fn person(&self) -> Option<String> {
+    /// The name of an author: Atom's `name`, or one of the habits of RSS.
+    pub(crate) fn author_name(&self) -> Option<String> {
         if self.value.contains('<') {
             let named = self.child("name").or_else(|| self.child("email"));
             if named.is_some() {

@@ -59,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Outline>, NotOpml> {
             Ok(Event::Start(tag)) if is(&tag, "opml") => is_opml = true,
             Ok(Event::Eof) => break,
             Ok(_) => {}
-            // What follows a break can't be told from noise; what came is kept.
+            // What follows a syntax error is noise; the outlines before it stay.
             Err(_) => break,
         }
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use tidings_net::{Media, Response};
-use tidings_spider::{Found, Listing, Met, Site, gather};
+use tidings_spider::{Found, Listing, Site, TrapSighting, gather};
 use tidings_store::{Feed, Moment, Origin, Result, Submission};
 use tidings_url::{FetchUrl, UrlKey};
 
@@ -102,7 +102,7 @@ impl Poller {
             rules: polling.settings.rules(),
             patterns: polling.settings.patterns(),
             max_depth: polling.settings.max_depth,
-            most_listings: MOST_LISTINGS,
+            max_listings: MOST_LISTINGS,
             listings: addresses.collect(),
             allows_external: polling.settings.external_per_day > 0 && polling.memory.depth == 0,
             ..Site::new(&home, time(polling.now))
@@ -294,8 +294,8 @@ fn part_of(key: &UrlKey) -> u32 {
 }
 
 /// The traps of a page, in words.
-fn told(traps: &[Met]) -> String {
-    let one = |met: &Met| {
+fn told(traps: &[TrapSighting]) -> String {
+    let one = |met: &TrapSighting| {
         let (trap, links, example) = (met.trap, met.links, &met.example);
         format!("{trap} ({links} links, such as {example})")
     };

@@ -179,7 +179,7 @@ fn looks_like_feed(url: &str) -> bool {
     let has_word = path
         .split(['/', '-', '_', '.'])
         .any(|part| matches!(part, "rss" | "rss2" | "feed" | "feeds" | "atom" | "rdf"));
-    let asks = url.query().is_some_and(|query| {
+    let in_query = url.query().is_some_and(|query| {
         [
             "feed=rss",
             "feed=atom",
@@ -190,7 +190,7 @@ fn looks_like_feed(url: &str) -> bool {
         .iter()
         .any(|part| query.contains(part))
     });
-    (ends || has_word || asks) && !is_sitemap
+    (ends || has_word || in_query) && !is_sitemap
 }
 
 fn is_channel(id: &str) -> bool {
