@@ -53,7 +53,7 @@ fn moment(date: Date, clock: Clock, offset_seconds: i32) -> Option<Timestamp> {
         24 if clock.minute == 0 && clock.second == 0 => (0, true),
         hour => (hour, false),
     };
-    let (second, leap) = match clock.second {
+    let (second, is_inserted) = match clock.second {
         60 => (59, true),
         second => (second, false),
     };
@@ -65,7 +65,7 @@ fn moment(date: Date, clock: Clock, offset_seconds: i32) -> Option<Timestamp> {
     };
     let offset = Offset::from_seconds(offset_seconds).ok()?;
     let moment = offset.to_timestamp(date.to_datetime(time)).ok()?;
-    if leap {
+    if is_inserted {
         Timestamp::new(moment.as_second() + 1, moment.subsec_nanosecond()).ok()
     } else {
         Some(moment)

@@ -152,7 +152,7 @@ fn interval(state: &State, poll: &Poll<'_>) -> (Duration, Reason) {
     }
 }
 
-/// Puts an interval on the clock: fixed ones on the feed's own grid, where they
+/// The time at the end of an interval: fixed ones on the feed's own grid, where they
 /// stay whenever the poll ended; others where they fall, with jitter.
 fn schedule(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
     match poll.policy {

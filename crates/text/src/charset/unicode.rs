@@ -30,11 +30,10 @@ pub(super) fn by_signature(bytes: &[u8]) -> Option<Decoded<'_>> {
         [_, 0, ..] if has_every_other_zero(bytes) => (UTF_16LE, bytes, Detected),
         _ => return None,
     };
-    if encoding == UTF_8 && !is_mostly_utf8(rest) {
-        // A mark in front of another encoding: some editors add it blindly.
-        return None;
-    }
-    Some(Decoded::lossy(rest, encoding, from))
+    let decoded = Decoded::lossy(rest, encoding, from);
+    // A mark in front of another encoding: some editors add it blindly.
+    let is_wrong = decoded.has_replacements && encoding == UTF_8 && !is_mostly_utf8(rest);
+    (!is_wrong).then_some(decoded)
 }
 
 fn utf32le(bytes: &[u8], from: CharsetFrom) -> Decoded<'_> {
