@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what other parsers find in a folder of feeds, one JSON line a file.
 
-The answers are compared with ours by `cargo run -p tidings-feed --example compare`.
+The results are compared with ours by `cargo run -p tidings-feed --example compare`.
 
   pip install feedparser
   scripts/feed-reference.py feedparser FOLDER > feedparser.jsonl   # runs feedparser

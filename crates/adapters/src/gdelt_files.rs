@@ -15,6 +15,7 @@ use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tidings_document::License;
+use tidings_text::hex;
 
 use crate::adapter::{AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext};
 use crate::requests::{Session, address, number};
@@ -175,10 +176,7 @@ async fn file(
         200 => {}
         _ => return Err(session.status_error(&response, None)),
     }
-    let sum: String = Md5::digest(&response.body)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let sum = hex::encode(Md5::digest(&response.body));
     if md5.is_some_and(|md5| !md5.eq_ignore_ascii_case(&sum)) {
         return Err(malformed("the checksum of a file differs from the list"));
     }

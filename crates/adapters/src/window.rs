@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tidings_text::hex;
 
 /// More ids than this are not stored; the frontier knows the rest.
 const MAX_SEEN: usize = 20_000;
@@ -118,7 +119,7 @@ fn seconds(duration: Duration) -> i64 {
 /// Enough of a hash to tell some thousand ids apart.
 fn short(id: &str) -> String {
     let hash = Sha256::digest(id.as_bytes());
-    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&hash[..8])
 }
 
 #[cfg(test)]

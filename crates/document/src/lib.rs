@@ -1,5 +1,5 @@
-//! What a document is: the value that workers make of a page (or an adapter of
-//! an API item), that the store keeps as JSON, and that every sink delivers.
+//! What a document is: the value that workers build from a page (or an adapter
+//! from an API item), that the store holds as JSON, and that every sink delivers.
 //!
 //! Values only. Fields that are unknown are left out of the JSON, and readers
 //! accept documents that older versions wrote.
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use sketch::{ALIKE, KEYS, SOUGHT, Sketch};
+pub use sketch::{KEYS, LOOKUP_KEYS, MIN_SIMILARITY, Sketch};
 
 /// A document. Id, revision, `duplicate_of` and `cluster` are the store's: they
 /// are set when it is read back, whatever the JSON says.
@@ -23,12 +23,12 @@ pub struct Document {
     pub id: String,
     /// Grows when the content changes.
     pub revision: i64,
-    /// What was asked for.
+    /// The URL that was requested.
     pub url: String,
-    /// What answered, when redirects led elsewhere.
+    /// The URL of the response, when redirects led elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_url: Option<String>,
-    /// What the page calls its own address.
+    /// The address that the page declares for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canonical_url: Option<String>,
     pub source_id: i64,
@@ -43,7 +43,7 @@ pub struct Document {
     /// The main text: paragraphs parted by a blank line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub body_text: String,
-    /// The name of the page in the content store, if it was kept.
+    /// The name of the page in the page archive, if it is archived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw_html: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -226,7 +226,7 @@ impl FeedFacts {
     }
 }
 
-/// How the page was answered.
+/// The HTTP response.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HttpFacts {

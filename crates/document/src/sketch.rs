@@ -1,22 +1,23 @@
-//! The sketch of a text: the smallest hashes of its shingles. Two texts that share
-//! many shingles share many of these, so it tells how alike they are; and they
-//! likely share one of the very smallest, so those are the keys under which a text
-//! is found. Knows neither words nor how they are hashed, and keeps no texts.
+//! The MinHash sketch of a text: the smallest hashes of its shingles. Two texts
+//! that share many shingles share many of these, so it estimates their similarity;
+//! and they likely share one of the very smallest, so those are the keys under
+//! which a text is found. Knows neither words nor how they are hashed, and stores
+//! no texts.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 /// Hashes of a sketch.
-const VALUES: usize = 64;
-/// Hashes under which a text is kept: each costs a row.
+const SKETCH_SIZE: usize = 64;
+/// Hashes under which a text is indexed: each costs a row.
 pub const KEYS: usize = 6;
-/// Hashes under which its like are looked for: more, for what is among the
+/// Hashes under which near-duplicates are looked up: more, for what is among the
 /// smallest of one text is only near them in another that adds some of its own.
-pub const SOUGHT: usize = 12;
-/// From which estimated share of common shingles two texts are the same story.
+pub const LOOKUP_KEYS: usize = 12;
+/// Minimum estimated share of common shingles of near-duplicates.
 /// A fifth of the words changed leaves four shingles in ten; different stories
 /// share a few in a hundred.
-pub const ALIKE: f32 = 0.25;
+pub const MIN_SIMILARITY: f32 = 0.25;
 
 /// The smallest hashes of a text, in order, none twice.
 #[derive(Clone, PartialEq, Eq)]
@@ -31,16 +32,16 @@ impl fmt::Debug for Sketch {
 impl Sketch {
     /// The sketch of a text whose shingles have these hashes.
     pub fn of(hashes: impl IntoIterator<Item = u64>) -> Self {
-        let mut smallest = Vec::with_capacity(4 * VALUES);
+        let mut smallest = Vec::with_capacity(4 * SKETCH_SIZE);
         let mut bound = u64::MAX;
         for hash in hashes {
             if hash >= bound {
                 continue;
             }
             smallest.push(hash);
-            if smallest.len() == 4 * VALUES {
+            if smallest.len() == 4 * SKETCH_SIZE {
                 keep_smallest(&mut smallest);
-                bound = match smallest.get(VALUES - 1) {
+                bound = match smallest.get(SKETCH_SIZE - 1) {
                     Some(largest) => *largest,
                     None => u64::MAX,
                 };
@@ -50,14 +51,14 @@ impl Sketch {
         Self(smallest)
     }
 
-    /// Under which the text is kept.
+    /// Under which the text is indexed.
     pub fn keys(&self) -> &[u64] {
         &self.0[..self.0.len().min(KEYS)]
     }
 
-    /// Under which its like are looked for: the keys, and some more.
-    pub fn sought(&self) -> &[u64] {
-        &self.0[..self.0.len().min(SOUGHT)]
+    /// Under which near-duplicates are looked up: the keys, and some more.
+    pub fn lookup_keys(&self) -> &[u64] {
+        &self.0[..self.0.len().min(LOOKUP_KEYS)]
     }
 
     /// The estimated share of common shingles, 0 to 1: that of the smallest
@@ -66,7 +67,7 @@ impl Sketch {
     pub fn similarity(&self, other: &Self) -> f32 {
         let (mut mine, mut theirs) = (self.0.as_slice(), other.0.as_slice());
         let (mut seen, mut common) = (0_u16, 0_u16);
-        while usize::from(seen) < VALUES {
+        while usize::from(seen) < SKETCH_SIZE {
             let order = match (mine.first(), theirs.first()) {
                 (Some(a), Some(b)) => a.cmp(b),
                 (Some(_), None) => Ordering::Less,
@@ -93,7 +94,7 @@ impl Sketch {
             .collect()
     }
 
-    /// What `to_bytes` gave; none for anything else.
+    /// Reads the output of `to_bytes`; none for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (chunks, rest) = bytes.as_chunks::<8>();
         let values: Vec<u64> = chunks
@@ -101,7 +102,7 @@ impl Sketch {
             .map(|chunk| u64::from_be_bytes(*chunk))
             .collect();
         let is_sketch =
-            rest.is_empty() && values.len() <= VALUES && values.is_sorted_by(|a, b| a < b);
+            rest.is_empty() && values.len() <= SKETCH_SIZE && values.is_sorted_by(|a, b| a < b);
         is_sketch.then_some(Self(values))
     }
 }
@@ -109,7 +110,7 @@ impl Sketch {
 fn keep_smallest(hashes: &mut Vec<u64>) {
     hashes.sort_unstable();
     hashes.dedup();
-    hashes.truncate(VALUES);
+    hashes.truncate(SKETCH_SIZE);
 }
 
 #[cfg(test)]
@@ -134,7 +135,7 @@ mod tests {
             // Everything twice says nothing new.
             let twice = backwards.chain(spread(0..length));
             sorted.sort_unstable();
-            sorted.truncate(VALUES);
+            sorted.truncate(SKETCH_SIZE);
             assert_eq!(Sketch::of(twice).0, sorted, "{length}");
         }
     }
@@ -176,8 +177,11 @@ mod tests {
     #[test]
     fn keys_are_the_first_of_what_is_sought() {
         let sketch = Sketch::of(spread(0..300));
-        assert_eq!((sketch.keys().len(), sketch.sought().len()), (KEYS, SOUGHT));
-        assert!(sketch.sought().starts_with(sketch.keys()));
+        assert_eq!(
+            (sketch.keys().len(), sketch.lookup_keys().len()),
+            (KEYS, LOOKUP_KEYS)
+        );
+        assert!(sketch.lookup_keys().starts_with(sketch.keys()));
         assert_eq!(Sketch::of(spread(0..3)).keys().len(), 3);
     }
 }

@@ -7,6 +7,7 @@ mod notes;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tidings_text::charset::{self, CharsetFrom};
 use url::Url;
 
 use crate::article::{Article, Method};
@@ -19,9 +20,7 @@ use crate::near_duplicate::sketch;
 use crate::page::{FeedEntry, Options, Page};
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::{
-    blocks, charset, fingerprint, language, page_type, raw_content, render, site_memory, text,
-};
+use crate::{blocks, fingerprint, language, page_type, raw_content, render, site_memory, text};
 
 /// Maximum length of an excerpt.
 const MAX_EXCERPT_CHARS: usize = 200;
@@ -178,7 +177,18 @@ pub(crate) fn decode(page: &Page<'_>, options: &Options<'_>) -> (String, &'stati
         .ok()
         .and_then(|url| url.host_str().map(str::to_owned));
     let top_level = host.as_deref().and_then(|host| host.rsplit('.').next());
-    charset::decode(bytes, page.charset, top_level)
+    let hints = charset::Hints {
+        label: page.charset,
+        top_level_domain: top_level,
+        ..charset::Hints::default()
+    };
+    let decoded = charset::decode(bytes, &hints);
+    let text = match decoded.from {
+        CharsetFrom::Bom => None,
+        _ => charset::undo_double_encoding(&decoded.text),
+    };
+    let text = text.unwrap_or_else(|| decoded.text.into_owned());
+    (text, decoded.charset)
 }
 
 pub(crate) fn parser_limits(options: &Options<'_>) -> ParserLimits {

@@ -1,9 +1,8 @@
 //! The hash of a text, equal for texts that differ only in case, punctuation
 //! or whitespace. Empty texts have none, so empty pages never collide.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
+use tidings_text::hex;
 
 /// SHA-256 of the words in lower case, one space between them, as hexadecimal.
 pub fn content_hash(text: &str) -> Option<String> {
@@ -25,16 +24,7 @@ pub fn content_hash(text: &str) -> Option<String> {
         }
     }
     hasher.update(buffer.as_bytes());
-    any.then(|| {
-        hasher
-            .finalize()
-            .iter()
-            .fold(String::with_capacity(64), |mut hex, byte| {
-                // Writing to a String can't fail.
-                let _ = write!(hex, "{byte:02x}");
-                hex
-            })
-    })
+    any.then(|| hex::encode(hasher.finalize()))
 }
 
 #[cfg(test)]

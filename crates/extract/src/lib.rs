@@ -18,7 +18,6 @@
 mod anchors;
 mod article;
 mod blocks;
-mod charset;
 mod content;
 mod dates;
 mod extract;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tidings_document::{ALIKE, Sketch};
+use tidings_document::{MIN_SIMILARITY, Sketch};
 use tidings_extract::sketch;
 
 /// A small generator; the tests are the same every time.
@@ -66,11 +66,14 @@ impl Index {
     }
 
     fn find(&self, sketch: &Sketch) -> Option<usize> {
-        let under = sketch.sought().iter().filter_map(|key| self.keys.get(key));
+        let under = sketch
+            .lookup_keys()
+            .iter()
+            .filter_map(|key| self.keys.get(key));
         under
             .flatten()
             .map(|number| (sketch.similarity(&self.sketches[*number]), *number))
-            .filter(|(similarity, _)| *similarity >= ALIKE)
+            .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
             .max_by(|(a, _), (b, _)| a.total_cmp(b))
             .map(|(_, number)| number)
     }

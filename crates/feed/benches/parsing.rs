@@ -61,7 +61,7 @@ fn sitemap() {
 }
 
 /// The peak of the whole process above what it held before, where the system
-/// tells (Linux). Runs last, and item by item first: a peak never falls.
+/// reports it (Linux). Runs last, and item by item first: a peak never falls.
 fn memory() {
     let document = rss(100_000, Body::Short);
     let Some(before) = reset_peak().and_then(|()| peak_kilobytes()) else {
@@ -141,7 +141,7 @@ fn best(mut work: impl FnMut()) -> Duration {
     (0..ROUNDS).map(|_| round()).min().unwrap_or_default()
 }
 
-/// What this thread has spent on a processor, where the system tells (Linux):
+/// What this thread has spent on a processor, where the system reports it (Linux):
 /// other programs on the machine don't count then.
 fn cpu_time() -> Option<Duration> {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;

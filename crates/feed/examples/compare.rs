@@ -1,8 +1,8 @@
-//! Compares our parser with the answers of another one over a folder of feeds:
+//! Compares our parser with the results of another one over a folder of feeds:
 //! the number of entries, and every link, title and date that the other found.
 //!
-//! `cargo run -p tidings-feed --example compare -- FOLDER ANSWERS.jsonl [--all]`
-//! The answers come from `scripts/feed-reference.py`.
+//! `cargo run -p tidings-feed --example compare -- FOLDER RESULTS.jsonl [--all]`
+//! The results come from `scripts/feed-reference.py`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tidings_feed::{Hints, Item, parse};
 
 #[derive(Deserialize)]
-struct Answer {
+struct Reference {
     file: String,
     content_type: Option<String>,
     url: Option<String>,
@@ -27,38 +27,38 @@ struct Entry {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, answers, ..] = args.as_slice() else {
-        return Err("usage: compare FOLDER ANSWERS.jsonl [--all]".into());
+    let [folder, results, ..] = args.as_slice() else {
+        return Err("usage: compare FOLDER RESULTS.jsonl [--all]".into());
     };
     let shows_all = args.iter().any(|arg| arg == "--all");
     let (mut files, mut with_entries, mut agreeing) = (0, 0, 0);
     let mut classes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for line in std::fs::read_to_string(answers)?.lines() {
-        let answer: Answer = serde_json::from_str(line)?;
-        let bytes = std::fs::read(Path::new(folder).join(&answer.file))?;
-        let url = answer
+    for line in std::fs::read_to_string(results)?.lines() {
+        let reference: Reference = serde_json::from_str(line)?;
+        let bytes = std::fs::read(Path::new(folder).join(&reference.file))?;
+        let url = reference
             .url
             .as_deref()
             .and_then(|url| url::Url::parse(url).ok());
         let hints = Hints {
-            content_type: answer.content_type.as_deref(),
+            content_type: reference.content_type.as_deref(),
             url: url.as_ref(),
             ..Hints::default()
         };
         let ours = parse(&bytes, &hints);
         files += 1;
-        if answer.entries.is_empty() {
+        if reference.entries.is_empty() {
             continue;
         }
         with_entries += 1;
         let difference = match ours {
             Err(error) => Some(("not read", error.to_string())),
-            Ok(feed) => difference(&answer.entries, &feed.items),
+            Ok(feed) => difference(&reference.entries, &feed.items),
         };
         match difference {
             None => agreeing += 1,
             Some((class, detail)) => {
-                let detail = format!("{}: {detail}", answer.file);
+                let detail = format!("{}: {detail}", reference.file);
                 classes.entry(class).or_default().push(detail);
             }
         }

@@ -4,9 +4,9 @@
 
 use std::borrow::Cow;
 
-use crate::entities;
+use tidings_text::entities;
 
-/// Attributes beyond this many are not looked at.
+/// Attributes beyond this many are ignored.
 const MAX_ATTRIBUTES: usize = 256;
 
 /// The text of a tag after its name.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::entities;
+use tidings_text::entities;
 
 /// How the content of an element becomes its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Dates in every form that feeds use, without ever guessing between day and
 //! month: RFC 3339 and RFC 822 fast, everything else by looking at the words
-//! and numbers. No clock: whether a date is plausible is asked with a `now`.
+//! and numbers. No clock: whether a date is plausible is checked against a `now`.
 
 mod fast;
 mod names;
@@ -15,7 +15,7 @@ use jiff::tz::Offset;
 const MAX_BYTES: usize = 120;
 
 /// Reads a date in any known form. `None` if there is none, if it can't exist
-/// (30 February), or if day and month can't be told apart.
+/// (30 February), or if day and month are ambiguous.
 ///
 /// ```
 /// use tidings_feed::date;
@@ -48,12 +48,12 @@ pub fn is_plausible(date: Timestamp, now: Timestamp) -> bool {
 
 /// A moment from its parts, if they exist on the calendar and the clock.
 fn moment(date: Date, clock: Clock, offset_seconds: i32) -> Option<Timestamp> {
-    // 24:00 is the end of the day, and second 60 a leap second.
+    // 24:00 is the end of the day, and second 60 is one that UTC inserts.
     let (hour, next_day) = match clock.hour {
         24 if clock.minute == 0 && clock.second == 0 => (0, true),
         hour => (hour, false),
     };
-    let (second, leap) = match clock.second {
+    let (second, is_inserted) = match clock.second {
         60 => (59, true),
         second => (second, false),
     };
@@ -65,7 +65,7 @@ fn moment(date: Date, clock: Clock, offset_seconds: i32) -> Option<Timestamp> {
     };
     let offset = Offset::from_seconds(offset_seconds).ok()?;
     let moment = offset.to_timestamp(date.to_datetime(time)).ok()?;
-    if leap {
+    if is_inserted {
         Timestamp::new(moment.as_second() + 1, moment.subsec_nanosecond()).ok()
     } else {
         Some(moment)

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How many defects are kept one by one. More of them are only counted.
+/// Defects that are listed one by one; more of them are only counted.
 pub const MAX_DEFECTS: usize = 100;
 
 /// One repair, and where it was needed.
@@ -35,7 +35,7 @@ pub enum DefectKind {
     UndeclaredPrefix,
     /// The root element is missing or unknown.
     NoRoot,
-    /// A `<` or `&` that starts no markup was taken as text.
+    /// A `<` or `&` that starts no markup was read as text.
     StrayMarkup,
     /// A tag, comment, CDATA section or attribute value was never closed.
     UnclosedMarkup,
@@ -59,7 +59,7 @@ pub enum DefectKind {
     NoItems,
     /// More entries than one document may have; the rest was left out.
     TooMany,
-    /// A sitemap entry whose location can't be used.
+    /// A sitemap entry with an invalid location.
     BadLocation,
 }
 

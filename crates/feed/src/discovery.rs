@@ -1,6 +1,6 @@
 //! Where the feeds and sitemaps of a site may be: what its page links to, what
 //! is known about its platform, what its robots.txt lists, and the paths that
-//! are worth a try. Only names candidates; whether they are feeds is found out
+//! are plausible. Only names candidates; whether they are feeds is found out
 //! by fetching them, which happens elsewhere, and [`rank`] judges the result.
 
 mod page;

@@ -81,7 +81,7 @@ impl Draft {
         self.item.guid = Some(guid);
     }
 
-    /// An element whose value is plain text. `false` if it can't be used.
+    /// An element whose value is plain text. `false` if it is not usable.
     pub(crate) fn set(&mut self, field: &Field<'_>) -> bool {
         match field.element {
             Element::Title(rank) => {
@@ -121,7 +121,9 @@ impl Draft {
         if rank < self.author {
             return;
         }
-        let Some(author) = field.person() else { return };
+        let Some(author) = field.author_name() else {
+            return;
+        };
         if rank > self.author {
             self.item.authors.clear();
             self.author = rank;

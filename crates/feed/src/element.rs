@@ -45,10 +45,10 @@ pub(crate) enum Element {
 }
 
 /// The longest name in the table, for a look-up without allocation.
-const LONGEST: usize = 16;
+const MAX_NAME_BYTES: usize = 16;
 
 pub(crate) fn element(namespace: Namespace, name: &str) -> Element {
-    let mut buffer = [0; LONGEST];
+    let mut buffer = [0; MAX_NAME_BYTES];
     let Some(lower) = buffer.get_mut(..name.len()) else {
         return Element::Unknown;
     };

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The bytes are not what was asked for.
+/// The bytes are not of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("not a {wanted}: the document is {found}{}", found.hint())]
 pub struct NotRecognised {
@@ -13,7 +13,7 @@ pub struct NotRecognised {
     pub found: Found,
 }
 
-/// What the caller hoped for.
+/// What the caller expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {

@@ -52,7 +52,7 @@ pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Feed, NotRecognised> {
     Ok(feed)
 }
 
-/// Reads a feed and hands over each item as it ends, until told to stop. The
+/// Reads a feed and hands over each item as it ends, until `each` breaks. The
 /// feed that is returned has no items; what stands behind the last one that was
 /// read is not known to it.
 pub fn parse_each(

@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use tidings_text::{base64, entities};
 
 use crate::attributes::Attributes;
 use crate::element::Element;
 use crate::html::{self, Tags};
 use crate::model::Markup;
 use crate::tokens::{Token, Tokens};
-use crate::{base64, date, entities, namespace};
+use crate::{date, namespace};
 
 /// What the text of an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,8 +168,8 @@ impl Field<'_> {
         None
     }
 
-    /// The name of a person: Atom's `name`, or one of the habits of RSS.
-    pub(crate) fn person(&self) -> Option<String> {
+    /// The name of an author: Atom's `name`, or one of the habits of RSS.
+    pub(crate) fn author_name(&self) -> Option<String> {
         if self.value.contains('<') {
             let named = self.child("name").or_else(|| self.child("email"));
             if named.is_some() {

@@ -22,7 +22,7 @@ pub(crate) fn inflate(bytes: &[u8], limit: usize) -> Inflated<'_> {
         };
     }
     let mut inflated = Vec::new();
-    // One byte more than allowed tells a bomb from an exact fit.
+    // One byte more than allowed distinguishes a bomb from an exact fit.
     let mut bounded = MultiGzDecoder::new(bytes).take(limit as u64 + 1);
     let mut damage = None;
     if let Err(error) = bounded.read_to_end(&mut inflated) {

@@ -2,7 +2,7 @@
 //! collapsed, scripts and styles dropped. Works on fragments of any quality
 //! and never builds a tree.
 
-use crate::entities;
+use tidings_text::entities;
 
 /// Which tags are markup. In a title, `Vec<T>` is a type and not a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,6 @@
 //! ```
 
 mod attributes;
-mod base64;
 mod capture;
 mod channel;
 pub mod date;
@@ -27,7 +26,6 @@ mod defect;
 pub mod discovery;
 mod draft;
 mod element;
-mod entities;
 mod error;
 mod feed;
 mod field;

@@ -4,6 +4,7 @@
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use tidings_text::entities;
 
 /// One feed of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -58,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vec<Outline>, NotOpml> {
             Ok(Event::Start(tag)) if is(&tag, "opml") => is_opml = true,
             Ok(Event::Eof) => break,
             Ok(_) => {}
-            // What follows a break can't be told from noise; what came is kept.
+            // What follows a syntax error is noise; the outlines before it stay.
             Err(_) => break,
         }
     }
@@ -82,10 +83,8 @@ fn read(
     };
     let (mut text, mut title) = (None, None);
     for attribute in tag.attributes().with_checks(false).flatten() {
-        let raw = &attribute.value;
         // A bare `&` is an ampersand.
-        let value = quick_xml::escape::unescape(raw).unwrap_or_else(|_| raw.clone());
-        let value = value.trim().to_owned();
+        let value = entities::decode(&attribute.value).trim().to_owned();
         match attribute.key.as_ref().to_ascii_lowercase().as_str() {
             "xmlurl" => outline.feed_url = value,
             "htmlurl" => outline.home_page = Some(value).filter(|url| !url.is_empty()),

@@ -124,7 +124,7 @@ impl<'a, 'r> Reader<'a, 'r> {
     fn finish(mut self) -> Feed {
         if !self.is_stopped {
             let is_cut = self.capture.is_some() || self.draft.is_some();
-            // A value that breaks off is worth less than none.
+            // A truncated value is worse than none.
             self.capture = None;
             self.finish_item();
             if is_cut || !self.stack.is_empty() {

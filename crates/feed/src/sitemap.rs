@@ -46,7 +46,7 @@ pub enum SitemapKind {
     UrlSet,
     /// Other sitemaps.
     Index,
-    /// Pages, one a line.
+    /// Pages, one per line.
     Text,
     /// The items of a feed.
     Feed,
@@ -63,7 +63,7 @@ pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Sitemap, NotRecognised> 
     Ok(sitemap)
 }
 
-/// Reads a sitemap and hands over each entry as it ends, until told to stop.
+/// Reads a sitemap and hands over each entry as it ends, until `each` breaks.
 /// The sitemap that is returned has no entries.
 pub fn parse_each(
     bytes: &[u8],

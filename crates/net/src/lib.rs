@@ -18,7 +18,6 @@
 //! # Ok(()) }
 //! ```
 
-mod charset;
 mod client;
 mod credentials;
 mod decode;
@@ -42,7 +41,6 @@ mod robots;
 // The name by which `charset` imports it.
 use html_head as head;
 
-pub use charset::{CharsetFrom, Decoded, decode};
 pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, DenyReason, Egress};
@@ -56,7 +54,8 @@ pub use robots::{
     Permission, RobotsCache, RobotsCacheError, RobotsGate, RobotsRecord, RobotsRules, Verdict,
 };
 
-// What callers need to name certificates, headers and ranges.
+// What callers need to name certificates, charsets, headers and ranges.
 pub use http;
 pub use ipnet::IpNet;
 pub use rustls::pki_types::CertificateDer;
+pub use tidings_text::charset::{CharsetFrom, Decoded};

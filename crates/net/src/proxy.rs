@@ -12,6 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use base64::Engine as _;
+use tidings_text::hex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -257,9 +258,7 @@ fn unescaped(text: &str) -> Option<String> {
         rest = after;
         match (first, after) {
             (b'%', [high, low, after @ ..]) => {
-                let digits = [*high, *low];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                bytes.push(hex::byte(*high, *low)?);
                 rest = after;
             }
             _ => bytes.push(*first),

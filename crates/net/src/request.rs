@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use serde::Serialize;
+use tidings_text::charset::{self, Decoded};
 use tidings_url::FetchUrl;
 
-use crate::charset::{Decoded, decode};
 use crate::limits::Limits;
 use crate::media::Media;
 
@@ -193,7 +193,12 @@ impl Response {
 
     /// The body as text.
     pub fn text(&self) -> Decoded<'_> {
-        let top_level_domain = self.url.host().rsplit('.').next();
-        decode(&self.body, self.header("content-type"), top_level_domain)
+        let content_type = self.header("content-type");
+        let hints = charset::Hints {
+            label: content_type.and_then(charset::from_content_type),
+            top_level_domain: self.url.host().rsplit('.').next(),
+            ..charset::Hints::default()
+        };
+        charset::decode(&self.body, &hints)
     }
 }

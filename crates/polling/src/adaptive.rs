@@ -14,14 +14,14 @@ use crate::price::Price;
 use crate::state::State;
 use crate::units::{DAY, duration, epoch};
 
-/// A document may fill up to this share with news before it is read again …
+/// A document may fill up to this share with new items before it is read again …
 const SAFE_SHARE: f64 = 0.6;
-/// … even if so many standard deviations more come than expected.
+/// … even if this many standard deviations more come than expected.
 const SAFE_DEVIATIONS: f64 = 1.5;
 /// The window of a feed that was never read.
 const UNKNOWN_WINDOW: u32 = 10;
-/// So long without news, in seconds, and a feed counts as silent: 90 days.
-const SILENT: f64 = 90.0 * DAY;
+/// Seconds without new items after which a feed counts as silent: 90 days.
+const SILENT_AFTER: f64 = 90.0 * DAY;
 
 /// How long to wait, and why.
 pub(crate) fn interval(
@@ -38,23 +38,23 @@ pub(crate) fn interval(
     let ceiling = ceiling(state.items_per_day(), state.silence(now));
     let worth = price.item_seconds() / weight.max(1e-9);
     let waiting = expected.until_waiting(worth, ceiling);
-    let wished = waiting.max(hints.floor().as_secs_f64());
-    let full = busy.until_items(safe_items(state.window()), wished);
-    if full < wished {
+    let wanted = waiting.max(hints.floor().as_secs_f64());
+    let full = busy.until_items(safe_items(state.window()), wanted);
+    if full < wanted {
         return (duration(full).max(FLOOR), Reason::Window);
     }
-    let reason = if wished > waiting {
+    let reason = if wanted > waiting {
         Reason::Floor
     } else if waiting >= ceiling {
         Reason::Ceiling
     } else {
         Reason::Price
     };
-    (duration(wished), reason)
+    (duration(wanted), reason)
 }
 
-/// What is expected, and what has to be reckoned with on a bad day: the highest
-/// rate that is plausible, and no hour or minute quieter than the mean.
+/// What is expected, and what is possible at worst: the highest rate that is
+/// plausible, and no hour or minute quieter than the mean.
 pub(crate) fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
     let (rate, rhythm, beat, burst) = state.learned();
     let factors = rhythm.factors();
@@ -75,10 +75,10 @@ pub(crate) fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
     (expected, busy)
 }
 
-/// However little is expected, a feed is looked at once a day, slow ones (two
+/// However little is expected, a feed is polled once per day, slow ones (two
 /// items apart) every three days, silent ones every seven. In seconds.
 fn ceiling(per_day: f64, silence: Option<f64>) -> f64 {
-    if silence.is_some_and(|silence| silence >= SILENT) {
+    if silence.is_some_and(|silence| silence >= SILENT_AFTER) {
         return 7.0 * DAY;
     }
     (2.0 * DAY / per_day.max(1e-9)).clamp(DAY, 3.0 * DAY)
@@ -101,7 +101,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// A feed with `window` items that had `per_day` items a day for a month,
+    /// A feed with `window` items that had `per_day` new items for a month,
     /// polled every 15 minutes.
     fn watched(per_day: f64, window: usize) -> (State, Timestamp) {
         let start = Timestamp::from_second(1_767_571_200).unwrap();
@@ -132,8 +132,8 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_tells_what_decided() {
-        let asks = Hints {
+    fn the_reason_names_what_decided() {
+        let limited = Hints {
             max_age: Some(30 * MINUTE),
             ..Hints::default()
         };
@@ -149,11 +149,11 @@ mod tests {
                 Reason::Floor,
             ),
             (
-                "cheap, but the publisher asks",
+                "cheap, but the publisher sets a limit",
                 10.0,
                 50,
                 0.01,
-                &asks,
+                &limited,
                 30.0..30.1,
                 Reason::Floor,
             ),
@@ -177,16 +177,16 @@ mod tests {
                 Reason::Window,
             ),
             (
-                "the window beats the wish",
+                "the window beats the limit",
                 500.0,
                 10,
                 1e9,
-                &asks,
+                &limited,
                 5.0..10.0,
                 Reason::Window,
             ),
             (
-                "dear, but once a day",
+                "dear, but once per day",
                 3.0,
                 50,
                 1e9,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_feed_is_still_looked_at_every_week() {
+    fn a_silent_feed_is_still_polled_every_week() {
         let (mut state, mut now) = watched(5.0, 20);
         for _ in 0..100 {
             now = after(now, 1440 * MINUTE);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_of_nothing_but_news_is_read_again_at_once() {
+    fn a_document_of_only_new_items_is_read_again_at_the_floor() {
         let (mut state, now) = watched(1.0, 10);
         let all = [None; 10];
         let sighting = Sighting {
@@ -237,11 +237,11 @@ mod tests {
     }
 
     #[test]
-    fn the_safe_part_of_a_window_leaves_room_for_chance() {
+    fn the_safe_part_of_a_window_leaves_room_for_variance() {
         for window in [1, 5, 10, 20, 100] {
             let safe = safe_items(window);
-            let with_chance = safe + SAFE_DEVIATIONS * safe.sqrt();
-            assert!((with_chance - SAFE_SHARE * f64::from(window)).abs() < 1e-9);
+            let with_variance = safe + SAFE_DEVIATIONS * safe.sqrt();
+            assert!((with_variance - SAFE_SHARE * f64::from(window)).abs() < 1e-9);
         }
         assert_eq!(safe_items(0), safe_items(UNKNOWN_WINDOW));
     }

@@ -1,5 +1,5 @@
-//! After an error: how long to leave a feed alone. Never for good; only an
-//! operator disables a feed. Says nothing about feeds that answer.
+//! After an error: how long until a feed is retried. Never for good; only an
+//! operator disables a feed. Says nothing about polls that succeed.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The longest wait while a failure may still pass by itself.
-pub const LONGEST_BACKOFF: Duration = DAY;
+pub const MAX_BACKOFF: Duration = DAY;
 /// The longest wait after long failure, and the longest wait of all.
-pub const LONGEST_WAIT: Duration = DAY.saturating_mul(7);
-/// The longest that a server may send us away with `Retry-After`.
-pub const LONGEST_RETRY_AFTER: Duration = DAY;
-/// So much failure is long: 30 hard errors, 60 soft ones or 120 temporary ones
+pub const MAX_WAIT: Duration = DAY.saturating_mul(7);
+/// The longest `Retry-After` that is honoured.
+pub const MAX_RETRY_AFTER: Duration = DAY;
+/// The weight from which failure is long: 30 hard errors, 60 soft ones or 120 temporary ones
 /// in a row, weeks at the one-day cap.
 pub const LONG_FAILURE: f32 = 30.0;
 
-/// What went wrong, as far as it matters for when to come again.
+/// The class of an error, as far as it matters for when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
     /// It usually passes by itself: name resolution, connection, time-out.
     Temporary,
-    /// The server answers and can't: 404, 5xx.
+    /// The server responds with an error: 404, 5xx.
     Soft,
     /// The server wants fewer requests: 429.
     TooManyRequests,
@@ -47,7 +47,7 @@ impl ErrorClass {
 
 /// How long to wait after the `errors`-th error in a row: the interval doubled
 /// for each, at most a day (a week after long failure), at least what
-/// `Retry-After` asks for; after a 429 up to half as long again by chance, so
+/// `Retry-After` demands; after a 429 up to half as long again, at random, so
 /// that the feeds of one host don't come back together.
 pub fn backoff(
     interval: Duration,
@@ -58,13 +58,13 @@ pub fn backoff(
     random: f64,
 ) -> Duration {
     let cap = if failure >= LONG_FAILURE {
-        LONGEST_WAIT
+        MAX_WAIT
     } else {
-        LONGEST_BACKOFF
+        MAX_BACKOFF
     };
     let doubled = interval.saturating_mul(1 << errors.min(20)).min(cap);
-    let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-    let wait = doubled.max(asked);
+    let demanded = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
+    let wait = doubled.max(demanded);
     if class == ErrorClass::TooManyRequests {
         let spread = (wait / 2).clamp(Duration::from_secs(60), HOUR);
         wait + spread.mul_f64(fraction(random))
@@ -110,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn the_server_may_ask_for_a_day_at_most() {
+    fn retry_after_is_honoured_up_to_a_day() {
         let rows = [(10, 30), (45, 45), (1440, 1440), (100_000, 1440)];
-        for (asked, minutes) in rows {
-            let asked = Some(asked * MINUTE);
-            let wait = backoff(15 * MINUTE, ErrorClass::Soft, 1, 0.5, asked, 0.7);
-            assert_eq!(wait, minutes * MINUTE, "{asked:?}");
+        for (demanded, minutes) in rows {
+            let demanded = Some(demanded * MINUTE);
+            let wait = backoff(15 * MINUTE, ErrorClass::Soft, 1, 0.5, demanded, 0.7);
+            assert_eq!(wait, minutes * MINUTE, "{demanded:?}");
         }
     }
 
     #[test]
-    fn too_many_requests_spread_by_chance() {
+    fn too_many_requests_are_spread_at_random() {
         let wait = |random| {
             let class = ErrorClass::TooManyRequests;
             backoff(15 * MINUTE, class, 1, 0.5, Some(40 * MINUTE), random)

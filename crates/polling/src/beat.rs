@@ -11,10 +11,10 @@ pub(crate) const SLOTS: usize = 12;
 pub(crate) const SLOT: f64 = HOUR / SLOTS as f64;
 /// Items that speak for "at any minute", spread over the hour.
 const PRIOR_ITEMS: f32 = 48.0;
-/// So many items count; older ones fade as new ones come.
+/// Number of items that count; older ones fade as new ones come.
 const MEMORY_ITEMS: f32 = 200.0;
 /// Where an item was found in a longer gap, its minute is not known. In seconds.
-const LONGEST_GAP: f64 = 1800.0;
+const MAX_GAP: f64 = 1800.0;
 
 /// Items by slot of the hour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Beat {
 
     /// Items of an unknown moment between two polls.
     pub(crate) fn spread(&mut self, from: f64, to: f64, items: f64) {
-        if items > 0.0 && from < to && to - from <= LONGEST_GAP {
+        if items > 0.0 && from < to && to - from <= MAX_GAP {
             let mut at = from;
             while at < to {
                 let end = ((at / SLOT).floor() * SLOT + SLOT).min(to);
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_heard_and_noise_is_not() {
+    fn a_clock_is_learned_and_noise_is_not() {
         let mut beat = Beat::default();
         assert_eq!(beat.factors(), [1.0; SLOTS]);
         for hour in 0..100 {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_moved_is_heard_again() {
+    fn a_clock_that_was_moved_is_learned_again() {
         let mut beat = Beat::default();
         for (minute, hours) in [(2.0, 1000), (42.0, 300)] {
             for hour in 0..hours {

@@ -1,6 +1,6 @@
-//! News attracts news: after a find, more items follow than the hour alone
-//! explains. Learns for each feed how many, so that a feed which publishes one
-//! batch a day is not asked again at once, and a live blog is.
+//! Bursts: after a find, more items follow than the hour alone explains. Learns
+//! for each feed how many, so that a feed which publishes one batch per day is not
+//! polled again immediately, and a live blog is.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::units::DAY;
 
 /// How fast follow-ups fade, in seconds: 25 minutes (facts, section 2.4). How
 /// many there are is learned; how soon they come hardly matters beside it.
-pub(crate) const FADES_IN: f64 = 1500.0;
+pub(crate) const DECAY_TIME: f64 = 1500.0;
 
 /// What is believed of a feed that was never watched: one follow-up for ten
 /// items, with the weight of five items.
 const PRIOR_FOLLOWERS: f64 = 0.5;
 const PRIOR_LEADERS: f64 = 5.0;
 /// A feed where every item led to another would never end.
-const MOST_PER_ITEM: f64 = 0.7;
+const MAX_PER_ITEM: f64 = 0.7;
 const HALF_LIFE: f64 = 28.0 * DAY;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl Burst {
     pub(crate) fn per_item(&self) -> f64 {
         let followers = f64::from(self.followers) + PRIOR_FOLLOWERS;
         let leaders = f64::from(self.leaders) + PRIOR_LEADERS;
-        (followers / leaders).min(MOST_PER_ITEM)
+        (followers / leaders).min(MAX_PER_ITEM)
     }
 
     /// Items that will follow those found so far.
@@ -48,7 +48,7 @@ impl Burst {
     /// does not pass for a bursty one.
     pub(crate) fn observe(&mut self, items: usize, steady: f64, elapsed: f64) {
         let items = items as f64;
-        let faded = (-elapsed / FADES_IN).exp();
+        let faded = (-elapsed / DECAY_TIME).exp();
         let ripe = f64::from(self.recent) * (1.0 - faded);
         let promised = self.per_item() * ripe;
         let share = if promised > 0.0 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_whose_news_attract_news_has_many() {
+    fn a_feed_whose_items_come_in_bursts_has_many() {
         let mut burst = Burst::default();
         for poll in 0..2000 {
             let items = match poll % 96 {

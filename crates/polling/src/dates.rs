@@ -32,7 +32,7 @@ pub(crate) fn past(dates: &[Option<Timestamp>], now: Timestamp) -> Past {
     ages.sort_by(f64::total_cmp);
     let span = ages.last().unwrap_or(&0.0) - ages.first().unwrap_or(&0.0);
     // Half of the items without a date, or all items of one hour (the moment the
-    // document was built): the dates tell nothing about when items appeared.
+    // document was built): the dates say nothing about when items appeared.
     if ages.len() < ENOUGH || ages.len() * 2 < dates.len() || span < HOUR {
         return Past {
             ages: Vec::new(),
@@ -43,8 +43,8 @@ pub(crate) fn past(dates: &[Option<Timestamp>], now: Timestamp) -> Past {
     Past { ages, has_hours }
 }
 
-/// The hour of a date can be believed if it lies between the two polls that
-/// tell when the item appeared.
+/// The hour of a date can be believed if it lies between the two polls between
+/// which the item appeared.
 pub(crate) fn fits(date: Timestamp, last_poll: f64, now: f64) -> bool {
     let at = epoch(date);
     at >= last_poll - SKEW && at <= now + SKEW
@@ -56,8 +56,8 @@ fn share_time_of_day(ages: &[f64], now: f64) -> bool {
     let time = |age: &f64| ((now - age).rem_euclid(DAY) / 60.0).round() as i64;
     let mut times: Vec<i64> = ages.iter().map(time).collect();
     times.sort_unstable();
-    let most = times.chunk_by(|a, b| a == b).map(<[i64]>::len).max();
-    most.unwrap_or(0) * 2 > times.len()
+    let max = times.chunk_by(|a, b| a == b).map(<[i64]>::len).max();
+    max.unwrap_or(0) * 2 > times.len()
 }
 
 #[cfg(test)]

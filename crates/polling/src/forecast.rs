@@ -1,9 +1,9 @@
 //! What a feed is expected to publish after a poll: a rate for each hour of the
-//! day, and a trail of follow-ups that fades. Answers in closed form within an
-//! hour when so many items, or so much waiting, have come together.
+//! day, and a trail of follow-ups that fades. Computes, in closed form within an
+//! hour, when a number of items or an amount of waiting is reached.
 
 use crate::beat::{SLOT, SLOTS, slot};
-use crate::burst::FADES_IN;
+use crate::burst::DECAY_TIME;
 use crate::rhythm::Factors;
 use crate::units::HOUR;
 
@@ -25,14 +25,14 @@ pub(crate) struct Forecast {
 impl Forecast {
     /// Seconds until `target` items are expected, or `limit`.
     pub(crate) fn until_items(&self, target: f64, limit: f64) -> f64 {
-        let trail = |u: f64| self.trail * (1.0 - (-u / FADES_IN).exp());
+        let trail = |u: f64| self.trail * (1.0 - (-u / DECAY_TIME).exp());
         self.until(target, limit, |_, span, rate, _| rate * span, trail)
     }
 
     /// Seconds until the expected items have waited `target` item-seconds in
     /// all, or `limit`: the integral over time of the items expected by then.
     pub(crate) fn until_waiting(&self, target: f64, limit: f64) -> f64 {
-        let trail = |u: f64| self.trail * (u - FADES_IN * (1.0 - (-u / FADES_IN).exp()));
+        let trail = |u: f64| self.trail * (u - DECAY_TIME * (1.0 - (-u / DECAY_TIME).exp()));
         let steady = |items: f64, span: f64, rate: f64, earliness: f64| {
             span * (items + rate * span * earliness)
         };
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn quiet_hours_are_waited_through() {
-        // All items come in one hour; at its end, asked nearly a day before.
+        // All items come in one hour; at its end, computed nearly a day before.
         let mut forecast = steady(24.0);
         let busy = hour_of_day(forecast.start + 20.0 * HOUR);
         forecast.factors = Factors([0.0; 24]);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_clock_is_waited_for() {
-        // Items only in the slot from :15 to :20, asked at :30.
+        // Items only in the slot from :15 to :20, computed at :30.
         let mut forecast = steady(240.0);
         forecast.start = 1_700_002_800.0 + 1800.0;
         forecast.beat = [0.0; SLOTS];

@@ -1,5 +1,5 @@
-//! What the publisher asks for, as bounds on the adaptive policy: how soon a
-//! feed may be asked again, and in which hours it may not be asked at all.
+//! The publisher's hints, as bounds on the adaptive policy: how soon a feed may
+//! be polled again, and in which hours it may not be polled at all.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use crate::units::{HOUR, day_of_week, epoch, hour_of_day};
 /// The shortest interval of the adaptive policy, whatever a feed publishes.
 pub const FLOOR: Duration = Duration::from_secs(300);
 
-/// The most that a publisher's wish for rarer polls counts.
-const LONGEST_WISH: Duration = Duration::from_secs(86_400);
+/// The longest interval that a publisher's hint may set.
+const MAX_HINT: Duration = Duration::from_secs(86_400);
 
 /// `sy:updatePeriod` says nothing about the rate (nearly all feeds that have it
 /// carry their software's default, hourly), so it counts for an hour at most.
-const LONGEST_SYNDICATION: Duration = Duration::from_secs(3600);
+const MAX_SYNDICATION: Duration = Duration::from_secs(3600);
 
-/// A feed that sends its whole body every time is asked this much more rarely.
-const COSTLY: u32 = 4;
+/// A feed that sends its whole body every time is polled this many times more rarely.
+const COSTLY_FACTOR: u32 = 4;
 
-/// The wishes of a publisher, as its last answers stated them.
+/// The hints of a publisher, as its last responses stated them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hints {
@@ -40,15 +40,15 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// The shortest interval that respects every wish; the largest wins.
+    /// The shortest interval that respects every hint; the largest wins.
     pub fn floor(&self) -> Duration {
-        let wish = |wish: Option<Duration>, most| wish.unwrap_or_default().min(most);
+        let bounded = |hint: Option<Duration>, max| hint.unwrap_or_default().min(max);
         let floor = FLOOR
-            .max(wish(self.ttl, LONGEST_WISH))
-            .max(wish(self.max_age, LONGEST_WISH))
-            .max(wish(self.syndication, LONGEST_SYNDICATION));
+            .max(bounded(self.ttl, MAX_HINT))
+            .max(bounded(self.max_age, MAX_HINT))
+            .max(bounded(self.syndication, MAX_SYNDICATION));
         if self.is_costly {
-            (floor * COSTLY).min(LONGEST_WISH.max(floor))
+            (floor * COSTLY_FACTOR).min(MAX_HINT.max(floor))
         } else {
             floor
         }
@@ -86,7 +86,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_largest_wish_wins_within_its_bound() {
+    fn the_largest_hint_wins_within_its_bound() {
         let hints = |ttl: u32, syndication: u32, max_age: u32, is_costly| Hints {
             ttl: Some(ttl * MINUTE),
             syndication: Some(syndication * MINUTE),
@@ -95,7 +95,7 @@ mod tests {
             ..Hints::default()
         };
         let rows = [
-            ("nothing asked", hints(0, 0, 0, false), 5),
+            ("no hints", hints(0, 0, 0, false), 5),
             ("ttl below the floor", hints(1, 0, 0, false), 5),
             ("ttl", hints(60, 0, 10, false), 60),
             ("max-age", hints(60, 0, 90, false), 90),

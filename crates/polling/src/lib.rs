@@ -1,7 +1,7 @@
 //! When to poll a feed: policies as pure functions, and the simulation that
-//! proves them. No I/O, no clock, no async; time and chance are arguments.
+//! proves them. No I/O, no clock, no async; time and random numbers are arguments.
 //!
-//! The poller calls [`next_poll`] after every poll and keeps the [`State`] and
+//! The poller calls [`next_poll`] after every poll and stores the [`State`] and
 //! the [`Due`]; [`PriceControl`] turns a request budget into the one price that
 //! all adaptive feeds pay. `docs/POLLING.md` explains the policy.
 //!
@@ -47,9 +47,7 @@ mod spread;
 mod state;
 mod units;
 
-pub use backoff::{
-    ErrorClass, LONG_FAILURE, LONGEST_BACKOFF, LONGEST_RETRY_AFTER, LONGEST_WAIT, backoff,
-};
+pub use backoff::{ErrorClass, LONG_FAILURE, MAX_BACKOFF, MAX_RETRY_AFTER, MAX_WAIT, backoff};
 pub use hints::{FLOOR, Hints};
 pub use policy::{
     DOUBLING_FROM, DOUBLING_TO, Due, Outcome, Policy, Poll, Reason, first_poll, next_poll,

@@ -12,18 +12,18 @@ use crate::policy::Reason;
 use crate::state::State;
 use crate::units::{DAY, HOUR, duration};
 
-/// News that a visit should bring.
-const NEWS_A_VISIT: f64 = 5.0;
-/// News that are waited for, within bounds.
-const SOME_NEWS: f64 = 3.0;
-/// A page may have so much of it replaced before it is visited again.
+/// New items that a visit should bring.
+const ITEMS_PER_VISIT: f64 = 5.0;
+/// New items that are waited for, within bounds.
+const ITEMS_AWAITED: f64 = 3.0;
+/// The share of a page that may be replaced before it is visited again.
 const SAFE_SHARE: f64 = 0.75;
 /// However busy a site is. In seconds.
-const SOONEST: f64 = HOUR / 4.0;
-/// The first visits tell what to expect, so they come soon.
-const FIRST: f64 = HOUR;
+const MIN_INTERVAL: f64 = HOUR / 4.0;
+/// The first visits show what to expect, so they come soon.
+const FIRST_INTERVAL: f64 = HOUR;
 /// However quiet it is.
-const LATEST: f64 = 7.0 * DAY;
+const MAX_INTERVAL: f64 = 7.0 * DAY;
 
 /// How long to wait, and why. `turnover` is how long the page takes to list
 /// nothing but other stories, if that is known.
@@ -33,13 +33,13 @@ pub(crate) fn interval(
     hints: &Hints,
     now: Timestamp,
 ) -> (Duration, Reason) {
-    let soonest = SOONEST.max(hints.floor().as_secs_f64());
+    let soonest = MIN_INTERVAL.max(hints.floor().as_secs_f64());
     if state.is_overrun() {
         return (duration(soonest), Reason::Window);
     }
     let (expected, busy) = forecasts(state, now);
     let ceiling = ceiling(state).max(soonest);
-    let enough = expected.until_items(NEWS_A_VISIT, ceiling);
+    let enough = expected.until_items(ITEMS_PER_VISIT, ceiling);
     let full = busy.until_items(safe_items(state.window()), enough);
     let full = full.min(gone(state, turnover));
     let (wait, reason) = match full < enough {
@@ -53,16 +53,16 @@ pub(crate) fn interval(
     }
 }
 
-/// No longer than it has been watched, nor than until some news are expected;
+/// No longer than it has been watched, nor than until some new items are expected;
 /// but not for less than a day, nor for more than a week. In seconds.
 fn ceiling(state: &State) -> f64 {
     let (rate, ..) = state.learned();
-    let some = (SOME_NEWS * DAY / rate.per_day().max(1e-9)).clamp(DAY, LATEST);
-    (rate.days_watched() * DAY).clamp(FIRST, some)
+    let some = (ITEMS_AWAITED * DAY / rate.per_day().max(1e-9)).clamp(DAY, MAX_INTERVAL);
+    (rate.days_watched() * DAY).clamp(FIRST_INTERVAL, some)
 }
 
-/// When stories leave the page unseen, if so many would that a visit is worth it:
-/// most of what a page lists, others bring. In seconds.
+/// When stories leave the page unseen, if enough would to justify a visit: most of
+/// what a page lists, others bring. In seconds.
 fn gone(state: &State, turnover: Option<Duration>) -> f64 {
     let (rate, ..) = state.learned();
     let safe = turnover.map_or(f64::INFINITY, |time| SAFE_SHARE * time.as_secs_f64());
@@ -78,13 +78,13 @@ mod tests {
     use crate::state::Sighting;
     use crate::units::after;
 
-    /// Visits a page of thirty for so many days, as told; on it are so many news
-    /// a day. Visits and news of the second half.
+    /// Visits a page of thirty for some days, at the intervals of the policy; it
+    /// lists `per_day` new items. Visits and new items of the second half.
     fn watched(per_day: f64, days: f64) -> (f64, f64) {
         let start = Timestamp::from_second(1_767_571_200).unwrap();
         let listed = [None; 30];
         let (mut state, mut now) = (State::default(), start);
-        let (mut waiting, mut visits, mut news) = (30.0, 0.0, 0.0);
+        let (mut waiting, mut visits, mut items) = (30.0, 0.0, 0.0);
         let passed = |now: Timestamp| (now.as_second() - start.as_second()) as f64 / DAY;
         while passed(now) < days {
             let new = (waiting as usize).min(30);
@@ -96,34 +96,34 @@ mod tests {
             state.read(sighting, now);
             if passed(now) > days / 2.0 {
                 visits += 1.0;
-                news += new as f64;
+                items += new as f64;
             }
             let (wait, _) = interval(&state, None, &Hints::default(), now);
             waiting += per_day * wait.as_secs_f64() / DAY;
             now = after(now, wait);
         }
-        (visits, news)
+        (visits, items)
     }
 
     #[test]
-    fn a_visit_brings_a_few_news_where_there_are_any() {
+    fn a_visit_brings_a_few_new_items_where_there_are_any() {
         for per_day in [6.0, 30.0, 80.0, 200.0] {
-            let (visits, news) = watched(per_day, 60.0);
-            let a_visit = news / visits;
-            assert!((3.5..=8.0).contains(&a_visit), "{per_day}: {a_visit}");
+            let (visits, items) = watched(per_day, 60.0);
+            let per_visit = items / visits;
+            assert!((3.5..=8.0).contains(&per_visit), "{per_day}: {per_visit}");
             // And hardly any are missed.
-            assert!(news > 0.97 * per_day * 30.0, "{per_day}: {news}");
+            assert!(items > 0.97 * per_day * 30.0, "{per_day}: {items}");
         }
     }
 
     #[test]
-    fn a_page_that_brings_nothing_is_visited_once_a_week() {
+    fn a_page_that_brings_nothing_is_visited_once_per_week() {
         let (visits, _) = watched(0.0, 60.0);
         assert!((4.0..=5.0).contains(&visits), "{visits}");
     }
 
     #[test]
-    fn a_page_full_of_news_is_visited_soon() {
+    fn a_page_full_of_new_items_is_visited_soon() {
         let now = Timestamp::from_second(1_767_571_200).unwrap();
         let listed = [None; 30];
         let sighting = Sighting {

@@ -1,5 +1,5 @@
-//! The one question that the poller asks: this is how the poll ended, when is
-//! the next? Policy, learning, errors, bounds and spreading come together here.
+//! The outcome of a poll goes in, the time of the next comes out. Policy,
+//! learning, errors, bounds and spreading come together here.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::backoff::{ErrorClass, backoff};
 use crate::hints::{FLOOR, Hints};
 use crate::listing;
 use crate::price::Price;
-use crate::spread::{jittered, next_on_grid, shaken};
+use crate::spread::{jittered, jittered_interval, next_on_grid};
 use crate::state::{Sighting, State};
 use crate::units::after;
 
@@ -21,10 +21,10 @@ use crate::units::after;
 pub enum Policy {
     /// At a fixed interval, whatever the feed does.
     Fixed { every: Duration },
-    /// Five minutes after news, twice as long after every poll without, up to a
-    /// week.
+    /// Five minutes after new items, twice as long after every poll without, up
+    /// to a week.
     Doubling,
-    /// When the news that must be waiting are worth a request.
+    /// When the new items that must be waiting are worth a request.
     #[default]
     Adaptive,
     /// When a page that lists stories should have a few new ones. It lists nothing
@@ -37,12 +37,12 @@ pub const DOUBLING_FROM: Duration = Duration::from_secs(300);
 /// The longest interval of [`Policy::Doubling`].
 pub const DOUBLING_TO: Duration = Duration::from_secs(7 * 86_400);
 /// What [`Policy::Adaptive`] spreads the first polls of its feeds over.
-const FIRST_WITHIN: Duration = Duration::from_secs(900);
+const FIRST_POLL_SPREAD: Duration = Duration::from_secs(900);
 
 /// How a poll ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// A document was read, with news or without.
+    /// A document was read, with new items or without.
     Read(Sighting<'a>),
     /// 304, the same body or the same items: nothing new.
     Unchanged,
@@ -59,7 +59,7 @@ pub struct Poll<'a> {
     pub feed_id: i64,
     pub policy: Policy,
     pub outcome: Outcome<'a>,
-    /// What the publisher asks for.
+    /// The publisher's hints.
     pub hints: &'a Hints,
     /// How much more than another an item of this source counts; 1.0 for most,
     /// a twelfth for a feed that pushes reliably.
@@ -67,7 +67,7 @@ pub struct Poll<'a> {
     /// The price of a request now, for all adaptive feeds the same.
     pub price: Price,
     pub now: Timestamp,
-    /// Chance, in 0..1.
+    /// A random number in 0..1.
     pub random: f64,
 }
 
@@ -78,7 +78,7 @@ pub struct Due {
     pub reason: Reason,
 }
 
-/// Why a feed is polled when it is, for people to see.
+/// Why a feed is polled when it is, for users to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -92,7 +92,7 @@ pub enum Reason {
     Window,
     /// The publisher, or our own floor, allows it no sooner.
     Floor,
-    /// However quiet, it is looked at once in a while.
+    /// However quiet, it is polled once in a while.
     Ceiling,
     /// The publisher skips the hours before.
     SkippedHours,
@@ -100,14 +100,13 @@ pub enum Reason {
     Error,
 }
 
-/// When a feed that was never polled is due: at its phase, so that an import of
-/// thousands does not come at once. (A single feed that a person adds is better
-/// polled now.)
+/// When a feed that was never polled is due: at its phase, so that the feeds of a
+/// large import are spread. (A single feed that a user adds is better polled now.)
 pub fn first_poll(feed_id: i64, policy: Policy, now: Timestamp) -> Due {
     let within = match policy {
         Policy::Fixed { every } => every,
         Policy::Doubling => DOUBLING_FROM,
-        Policy::Adaptive | Policy::Listing { .. } => FIRST_WITHIN,
+        Policy::Adaptive | Policy::Listing { .. } => FIRST_POLL_SPREAD,
     };
     Due {
         at: next_on_grid(feed_id, within, now),
@@ -116,7 +115,7 @@ pub fn first_poll(feed_id: i64, policy: Policy, now: Timestamp) -> Due {
 }
 
 /// What is learned from a poll, and when the next one is due. Never in the past,
-/// and never more than [`crate::LONGEST_WAIT`] and its jitter away.
+/// and never more than [`crate::MAX_WAIT`] and its jitter away.
 pub fn next_poll(state: &State, poll: &Poll<'_>) -> (State, Due) {
     let mut state = state.clone();
     match poll.outcome {
@@ -134,7 +133,7 @@ pub fn next_poll(state: &State, poll: &Poll<'_>) -> (State, Due) {
                 reason: Reason::Error,
             }
         }
-        _ => place(interval, reason, poll),
+        _ => schedule(interval, reason, poll),
     };
     (state, due)
 }
@@ -153,9 +152,9 @@ fn interval(state: &State, poll: &Poll<'_>) -> (Duration, Reason) {
     }
 }
 
-/// Puts an interval on the clock: fixed ones on the feed's own grid, where they
-/// stay whenever the poll ended; others where they fall, shaken.
-fn place(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
+/// The time at the end of an interval: fixed ones on the feed's own grid, where they
+/// stay whenever the poll ended; others where they fall, with jitter.
+fn schedule(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
     match poll.policy {
         Policy::Fixed { .. } => {
             let grid = next_on_grid(poll.feed_id, interval, poll.now);
@@ -165,11 +164,14 @@ fn place(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
             }
         }
         Policy::Doubling => Due {
-            at: after(poll.now, shaken(interval, DOUBLING_FROM, poll.random)),
+            at: after(
+                poll.now,
+                jittered_interval(interval, DOUBLING_FROM, poll.random),
+            ),
             reason,
         },
         Policy::Adaptive | Policy::Listing { .. } => {
-            let at = after(poll.now, shaken(interval, FLOOR, poll.random));
+            let at = after(poll.now, jittered_interval(interval, FLOOR, poll.random));
             let allowed = poll.hints.next_allowed(at);
             Due {
                 at: allowed,
@@ -223,7 +225,7 @@ mod tests {
     }
 
     const QUIET: Outcome<'_> = Outcome::Unchanged;
-    const NEWS: Outcome<'_> = Outcome::Read(Sighting {
+    const NEW_ITEMS: Outcome<'_> = Outcome::Read(Sighting {
         listed: &[None; 20],
         new: &[None],
     });
@@ -235,10 +237,10 @@ mod tests {
     #[test]
     fn doubling_doubles_while_nothing_comes() {
         let rows: [(&str, &[Outcome<'_>], f64); 5] = [
-            ("news", &[NEWS], 5.0),
-            ("quiet once", &[NEWS, QUIET], 10.0),
-            ("quiet thrice", &[NEWS, QUIET, QUIET, QUIET], 40.0),
-            ("news again", &[QUIET, QUIET, NEWS], 5.0),
+            ("new items", &[NEW_ITEMS], 5.0),
+            ("quiet once", &[NEW_ITEMS, QUIET], 10.0),
+            ("quiet thrice", &[NEW_ITEMS, QUIET, QUIET, QUIET], 40.0),
+            ("new items again", &[QUIET, QUIET, NEW_ITEMS], 5.0),
             ("quiet for ever", &[QUIET; 30], 7.0 * 1440.0),
         ];
         for (name, outcomes, minutes) in rows {
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn fixed_stays_on_its_grid() {
         let hints = Hints::default();
-        for outcome in [QUIET, NEWS] {
+        for outcome in [QUIET, NEW_ITEMS] {
             let (_, due) = next_poll(&State::default(), &poll(FIFTEEN, outcome, &hints));
             // The middle of a jitter of a minute.
             let grid = next_on_grid(7, 15 * MINUTE, now());
@@ -276,7 +278,7 @@ mod tests {
                 let hints = Hints::default();
                 let (failed, _) = next_poll(&State::default(), &poll(policy, FAILED, &hints));
                 assert_eq!(failed.errors(), 1);
-                next_poll(&failed, &poll(policy, NEWS, &hints))
+                next_poll(&failed, &poll(policy, NEW_ITEMS, &hints))
             };
             assert_eq!(state.errors(), 0);
             assert_ne!(due.reason, Reason::Error);
@@ -288,11 +290,11 @@ mod tests {
     #[test]
     fn retry_after_is_honoured_under_every_policy() {
         for policy in [FIFTEEN, Policy::Doubling, Policy::Adaptive] {
-            let asked = Outcome::Failed {
+            let failed = Outcome::Failed {
                 class: ErrorClass::TooManyRequests,
                 retry_after: Some(12 * 60 * MINUTE),
             };
-            let minutes = minutes_after(policy, &[NEWS, asked]);
+            let minutes = minutes_after(policy, &[NEW_ITEMS, failed]);
             assert!((720.0..=800.0).contains(&minutes), "{policy:?}: {minutes}");
         }
     }
@@ -306,13 +308,13 @@ mod tests {
         };
         let cheap = Poll {
             price: Price::from_item_seconds(0.001),
-            ..poll(Policy::Adaptive, NEWS, &hints)
+            ..poll(Policy::Adaptive, NEW_ITEMS, &hints)
         };
         // 05:59 and three hours is in a skipped hour.
         let (_, due) = next_poll(&State::default(), &cheap);
         assert_eq!(due.at.to_string(), "2026-11-15T10:00:00Z");
         assert_eq!(due.reason, Reason::SkippedHours);
-        let fixed = poll(FIFTEEN, NEWS, &hints);
+        let fixed = poll(FIFTEEN, NEW_ITEMS, &hints);
         let (_, due) = next_poll(&State::default(), &fixed);
         assert!(due.at.as_second() - now().as_second() <= 960);
     }

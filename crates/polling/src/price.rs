@@ -15,14 +15,14 @@ use crate::units::{DAY, seconds_between};
 pub struct Price(f64);
 
 impl Price {
-    const LEAST: f64 = 1e-6;
-    const MOST: f64 = 1e12;
+    const MIN: f64 = 1e-6;
+    const MAX: f64 = 1e12;
 
     pub fn from_item_seconds(item_seconds: f64) -> Self {
         if item_seconds.is_finite() {
-            Self(item_seconds.clamp(Self::LEAST, Self::MOST))
+            Self(item_seconds.clamp(Self::MIN, Self::MAX))
         } else {
-            Self(Self::MOST)
+            Self(Self::MAX)
         }
     }
 
@@ -30,17 +30,17 @@ impl Price {
         self.0
     }
 
-    /// The price at which feeds of this demand make so many requests, were all
-    /// of them steady and without bounds. A feed with rate r and weight w is
-    /// polled when w·r·T²/2 reaches the price K, that is √(w·r/2) / √K times a
-    /// second: the sum over all feeds is the budget when K is this.
+    /// The price at which feeds of this demand spend the budget, were all of
+    /// them steady and without bounds. A feed with rate r and weight w is
+    /// polled when w·r·T²/2 reaches the price K, that is √(w·r/2) / √K times
+    /// per second: the sum over all feeds is the budget when K is this.
     pub fn clearing(demand: Demand, budget: Budget) -> Self {
         let ratio = demand.0 / (budget.requests_per_day / DAY).max(1e-12);
         Self::from_item_seconds(ratio * ratio)
     }
 }
 
-/// How much a feed asks of the budget, √(weight × items per second / 2); that
+/// How much a feed claims of the budget, √(weight × items per second / 2); that
 /// of all feeds is the sum. From [`crate::State::demand`].
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 pub struct Demand(pub f64);
@@ -88,11 +88,11 @@ impl PriceControl {
     /// Six hours: soon enough after an import or a restart, and long enough to
     /// leave most of the rhythm of day and night to the feeds (in the simulation
     /// six hours and a day end at the same delay).
-    const SETTLES_IN: f64 = 0.25 * DAY;
-    /// One step moves the price by e at most, however long nobody stepped.
-    const LARGEST_STEP: f64 = 1.0;
+    const TIME_CONSTANT: f64 = 0.25 * DAY;
+    /// One step moves the price by e at most, however long ago the last step was.
+    const MAX_STEP: f64 = 1.0;
     /// Beyond this the bounds rule, and a price would only wind up.
-    const FURTHEST: f64 = 1e4;
+    const MAX_CORRECTION: f64 = 1e4;
 
     pub fn new(now: Timestamp) -> Self {
         Self {
@@ -112,11 +112,11 @@ impl PriceControl {
         }
         let allowed = (budget.requests_per_day / DAY * elapsed).max(1e-9);
         let excess = requests as f64 / allowed - 1.0;
-        let step = elapsed / Self::SETTLES_IN * excess;
-        let step = step.clamp(-Self::LARGEST_STEP, Self::LARGEST_STEP);
+        let step = elapsed / Self::TIME_CONSTANT * excess;
+        let step = step.clamp(-Self::MAX_STEP, Self::MAX_STEP);
         let correction = self.correction * step.exp();
         Self {
-            correction: correction.clamp(1.0 / Self::FURTHEST, Self::FURTHEST),
+            correction: correction.clamp(1.0 / Self::MAX_CORRECTION, Self::MAX_CORRECTION),
             at: now.as_millisecond(),
         }
     }
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_clearing_price_spends_the_budget() {
-        // 50 feeds of 10 items a day and 50 of one, polled when r·T²/2 = K.
+        // 50 feeds of 10 items per day and 50 of one, polled when r·T²/2 = K.
         let rates = [10.0 / DAY; 50].into_iter().chain([1.0 / DAY; 50]);
         let demand: Demand = rates.clone().map(|r| Demand((r / 2.0_f64).sqrt())).sum();
         let budget = Budget::like_fixed(100, Duration::from_secs(900));
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_control_finds_a_factor_that_the_formula_does_not_know() {
-        // The feeds ask three times as much as their demand says.
+        // The feeds make three times the requests that their demand says.
         let budget = Budget {
             requests_per_day: 1440.0,
         };

@@ -1,5 +1,5 @@
-//! How many items a feed publishes a day, learned from finds. A long memory
-//! knows a steady feed well; a short one notices that a feed woke up or fell
+//! How many items a feed publishes per day, learned from finds. A long memory
+//! knows a steady feed well; a short one notices that a feed got busy or fell
 //! silent, and the long one is believed only within what the short one allows.
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ const SHORT: f64 = 2.0;
 /// Before anything is known: 0.35 items in one day of watching.
 const PRIOR_ITEMS: f64 = 0.35;
 const PRIOR_DAYS: f64 = 1.0;
-/// How far off the short memory may be by chance, in standard deviations.
+/// How far off the short memory may be at random, in standard deviations.
 const DEVIATIONS: f64 = 2.0;
 
 /// Half a standard deviation above the mean: whoever is little known gets the
@@ -35,9 +35,9 @@ impl Memory {
     /// The lowest and highest rates that are still plausible. The prior's day
     /// counts only for the lowest: it would talk a busy feed down.
     fn bounds(&self) -> (f64, f64) {
-        let chance = DEVIATIONS * (self.items() + 1.0).sqrt();
-        let low = (self.items() - chance).max(0.0) / self.days();
-        let high = (self.items() + chance) / f64::from(self.days).max(0.05);
+        let margin = DEVIATIONS * (self.items() + 1.0).sqrt();
+        let low = (self.items() - margin).max(0.0) / self.days();
+        let high = (self.items() + margin) / f64::from(self.days).max(0.05);
         (low, high.max(low))
     }
 
@@ -89,8 +89,8 @@ impl Rate {
         f64::from(self.long.days)
     }
 
-    /// Items per day if the more excited memory is right: what a guard against
-    /// loss has to reckon with.
+    /// Items per day if the more excited memory is right: the worst case
+    /// of a guard against loss.
     pub(crate) fn high_per_day(&self) -> f64 {
         self.per_day().max(self.short.per_day())
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_wakes_up_is_followed_within_two_days() {
+    fn a_feed_that_gets_busy_is_followed_within_two_days() {
         let mut rate = Rate::default();
         watch(&mut rate, 2.0 * DAY, 60);
         watch(&mut rate, DAY / 50.0, 2);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_dies_is_let_go() {
+    fn a_feed_that_dies_is_forgotten() {
         let mut rate = Rate::default();
         watch(&mut rate, DAY / 20.0, 60);
         watch(&mut rate, f64::INFINITY, 14);

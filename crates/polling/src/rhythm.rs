@@ -11,7 +11,7 @@ const PRIOR_ITEMS: f64 = 16.0;
 /// In seconds.
 const HALF_LIFE: f64 = 28.0 * DAY;
 /// Where an item was found in a longer gap, its hour is not known. In seconds.
-const LONGEST_GAP: f64 = 4.0 * HOUR;
+const MAX_GAP: f64 = 4.0 * HOUR;
 
 /// How many items came in an hour of the day, and for how many days in all that
 /// hour was watched; both discounted by age.
@@ -33,7 +33,7 @@ impl Factors {
         self.0[hour_of_day(epoch)]
     }
 
-    /// No hour quieter than the mean: for who has to reckon with the worst.
+    /// No hour quieter than the mean: for the worst case.
     pub(crate) fn without_quiet_hours(&self) -> Self {
         Self(self.0.map(|factor| factor.max(1.0)))
     }
@@ -99,7 +99,7 @@ impl Rhythm {
 
     /// Items of an unknown moment between two polls.
     pub(crate) fn spread(&mut self, from: f64, to: f64, items: f64) {
-        if items > 0.0 && from < to && to - from <= LONGEST_GAP {
+        if items > 0.0 && from < to && to - from <= MAX_GAP {
             for (at, length) in hours(from, to) {
                 self.0[hour_of_day(at)].0 += (items * length / (to - from)) as f32;
             }

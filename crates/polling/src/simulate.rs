@@ -1,13 +1,13 @@
-//! Polling in simulated time: made or recorded feeds, one policy at a time, and
+//! Polling in simulated time: generated or recorded feeds, one policy at a time, and
 //! what it cost and missed. Everything follows from the seed. No I/O: traces
 //! come in as text, pictures go out as text.
 
 mod compare;
 mod dates;
-mod dice;
 mod measure;
 mod picture;
 mod population;
+mod rng;
 mod run;
 mod trace;
 mod world;

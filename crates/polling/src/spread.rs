@@ -8,8 +8,8 @@ use md5::{Digest as _, Md5};
 
 use crate::units::after;
 
-const LEAST_JITTER: Duration = Duration::from_secs(60);
-const MOST_JITTER: Duration = Duration::from_secs(600);
+const MIN_JITTER: Duration = Duration::from_secs(60);
+const MAX_JITTER: Duration = Duration::from_secs(600);
 
 /// Where in its period a feed is polled: the first 8 hex digits of
 /// MD5("feed-{id}"), as seconds, modulo the period.
@@ -22,11 +22,11 @@ pub fn phase(feed_id: i64, period: Duration) -> Duration {
 /// How far a poll may move, for a given period: a thirtieth of it, between one
 /// and ten minutes.
 pub fn jitter(period: Duration) -> Duration {
-    (period / 30).clamp(LEAST_JITTER, MOST_JITTER)
+    (period / 30).clamp(MIN_JITTER, MAX_JITTER)
 }
 
 /// The first moment of the feed's grid (phase + n × period) after `earliest`.
-/// Missed fires coalesce: however many were missed, there is one next.
+/// Missed polls coalesce: however many were missed, there is one next.
 pub fn next_on_grid(feed_id: i64, period: Duration, earliest: Timestamp) -> Timestamp {
     let step = i64::try_from(period.as_secs().max(1)).unwrap_or(i64::MAX);
     let phase = i64::try_from(phase(feed_id, period).as_secs()).unwrap_or(0);
@@ -46,14 +46,14 @@ pub(crate) fn jittered(at: Timestamp, period: Duration, random: f64) -> Timestam
 
 /// An interval, moved by up to half the jitter in either direction so that its
 /// mean stays, and never below `floor`.
-pub(crate) fn shaken(interval: Duration, floor: Duration, random: f64) -> Duration {
+pub(crate) fn jittered_interval(interval: Duration, floor: Duration, random: f64) -> Duration {
     let jitter = jitter(interval);
     (interval + jitter.mul_f64(fraction(random)))
         .saturating_sub(jitter / 2)
         .max(floor)
 }
 
-/// What a caller passes as chance, made safe to multiply with.
+/// A random number of a caller, made safe to multiply with.
 pub(crate) fn fraction(random: f64) -> f64 {
     if random.is_finite() {
         random.clamp(0.0, 1.0)
@@ -89,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn the_grid_does_not_depend_on_when_it_is_asked() {
+    fn the_grid_does_not_depend_on_when_it_is_computed() {
         let period = 15 * MINUTE;
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let next = next_on_grid(9, period, now);
         assert!(next > now && next.as_second() - now.as_second() <= 900);
         let phase = phase(9, period).as_secs() as i64;
         assert_eq!((next.as_second() - phase).rem_euclid(900), 0);
-        // Asked a little later, or after a week of silence: one fire, same grid.
+        // A little later, or after a week of silence: one poll, same grid.
         assert_eq!(
             next_on_grid(9, period, after(next, Duration::ZERO)).as_second(),
             next.as_second() + 900
@@ -118,13 +118,16 @@ mod tests {
     }
 
     #[test]
-    fn shaking_keeps_the_mean_and_the_floor() {
+    fn interval_jitter_preserves_the_mean_and_the_floor() {
         let interval = 60 * MINUTE;
-        let at = |random| shaken(interval, 5 * MINUTE, random);
+        let at = |random| jittered_interval(interval, 5 * MINUTE, random);
         assert_eq!(at(0.5), interval);
         assert_eq!(at(0.0) + MINUTE, interval);
         assert_eq!(at(1.0), interval + MINUTE);
-        assert_eq!(shaken(5 * MINUTE, 5 * MINUTE, 0.0), 5 * MINUTE);
-        assert_eq!(shaken(5 * MINUTE, 5 * MINUTE, f64::NAN), 5 * MINUTE);
+        assert_eq!(jittered_interval(5 * MINUTE, 5 * MINUTE, 0.0), 5 * MINUTE);
+        assert_eq!(
+            jittered_interval(5 * MINUTE, 5 * MINUTE, f64::NAN),
+            5 * MINUTE
+        );
     }
 }

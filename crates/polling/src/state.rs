@@ -1,4 +1,4 @@
-//! What is remembered of a feed between polls, kept as JSON in the `policy`
+//! What is remembered of a feed between polls, stored as JSON in the `policy`
 //! column of the store. Every policy learns, so a change of policy takes effect
 //! at the next poll. Decides nothing.
 
@@ -19,17 +19,17 @@ use crate::units::{DAY, epoch};
 pub struct State {
     /// When it was last read without an error, in milliseconds since 1970.
     read_at: Option<i64>,
-    /// When it last had news, in milliseconds since 1970.
+    /// When it last had new items, in milliseconds since 1970.
     new_at: Option<i64>,
     /// Items that its document holds.
     window: u32,
-    /// Polls without news since the last news.
+    /// Polls without new items since the last ones.
     quiet_polls: u32,
     /// Errors in a row.
     errors: u32,
     /// The same, weighted by class.
     failure: f32,
-    /// The last document had only news: some may have been missed.
+    /// The last document had only new items: some may have been missed.
     is_overrun: bool,
     rate: Rate,
     rhythm: Rhythm,
@@ -73,7 +73,7 @@ impl State {
         Demand((weight.max(0.0) * self.items_per_day() / DAY / 2.0).sqrt())
     }
 
-    /// Errors since the feed last answered.
+    /// Errors since the last successful poll.
     pub fn errors(&self) -> u32 {
         self.errors
     }
@@ -98,15 +98,15 @@ impl State {
         (&self.rate, &self.rhythm, &self.beat, &self.burst)
     }
 
-    /// Seconds since the feed had news, as far as that is known.
+    /// Seconds since the feed had new items, as far as that is known.
     pub(crate) fn silence(&self, now: Timestamp) -> Option<f64> {
         let since = |at: i64| now.as_millisecond().saturating_sub(at).max(0) as f64 / 1000.0;
         self.new_at.map(since)
     }
 
-    /// Learns from an answer without a document, or with the same as before.
+    /// Learns from a response without a document, or with the same as before.
     pub(crate) fn unchanged(&mut self, now: Timestamp) {
-        self.answered();
+        self.succeeded();
         self.quiet_polls = self.quiet_polls.saturating_add(1);
         self.is_overrun = false;
         if self.read_at.is_some() {
@@ -121,7 +121,7 @@ impl State {
 
     /// Learns from a document.
     pub(crate) fn read(&mut self, sighting: Sighting<'_>, now: Timestamp) {
-        self.answered();
+        self.succeeded();
         self.window = u32::try_from(sighting.listed.len()).unwrap_or(u32::MAX);
         let is_first = self.read_at.is_none();
         if is_first {
@@ -129,17 +129,17 @@ impl State {
         } else {
             self.learn(sighting, now);
         }
-        let is_news = !sighting.new.is_empty();
-        self.quiet_polls = if is_news {
+        let has_new = !sighting.new.is_empty();
+        self.quiet_polls = if has_new {
             0
         } else {
             self.quiet_polls.saturating_add(1)
         };
-        if is_news && !is_first {
+        if has_new && !is_first {
             self.new_at = Some(now.as_millisecond());
         }
         let is_all_new = sighting.new.len() >= sighting.listed.len();
-        self.is_overrun = is_news && !is_first && is_all_new;
+        self.is_overrun = has_new && !is_first && is_all_new;
         self.read_at = Some(now.as_millisecond());
     }
 
@@ -148,13 +148,13 @@ impl State {
         self.failure += weight;
     }
 
-    fn answered(&mut self) {
+    fn succeeded(&mut self) {
         self.errors = 0;
         self.failure = 0.0;
     }
 
-    /// The first document: its items are no news, but their dates tell of the
-    /// time before.
+    /// The first document: its items do not count as new, but their dates show
+    /// the time before.
     fn start(&mut self, sighting: Sighting<'_>, now: Timestamp) {
         let past = dates::past(sighting.listed, now);
         self.rate.seed(&past.ages);

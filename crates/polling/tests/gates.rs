@@ -13,7 +13,7 @@ const EVERYONE: Contestants = Contestants {
     adaptive: true,
 };
 
-/// The promise: at most so much of each baseline's mean delay.
+/// The promise: at most this share of each baseline's mean delay.
 struct Promise {
     of_fixed: f64,
     of_doubling: f64,
@@ -31,7 +31,7 @@ fn keeps(promise: &Promise, world: &World, seed: u64) {
     assert!(late <= limit, "{name}: p90 {late} above {limit}");
     let (lost, limit) = (as_fixed.measured.lost, fixed.measured.lost);
     assert!(lost <= limit, "{name}: {lost} lost, fixed {limit}");
-    // At a few requests a day, a burst out of nowhere can overrun a short window.
+    // At a few requests per day, a burst out of nowhere can overrun a short window.
     let (lost, items) = (as_doubling.measured.lost, as_doubling.measured.items);
     let limit = doubling.measured.lost.max(items / 500);
     assert!(lost <= limit, "{name}: {lost} lost, doubling {limit}");
@@ -51,7 +51,7 @@ fn ratio_is_at_most(limit: f64, ours: &Row, theirs: &Row, name: &str) {
     );
 }
 
-/// Small worlds, to be fast: their size and the generator were settled while these
+/// Small worlds, to be fast: their size and the generator were chosen while these
 /// seeds were in sight. docs/POLLING.md has full ones on seeds that were not.
 fn for_three_seeds(population: Population, feeds: u32, dating: Dating, promise: &Promise) {
     for seed in [11, 12, 13] {
@@ -64,7 +64,7 @@ const HALF: Promise = Promise {
     of_fixed: 0.5,
     of_doubling: 0.35,
 };
-const NEWS: Promise = Promise {
+const NEWSROOMS: Promise = Promise {
     of_fixed: 0.7,
     of_doubling: 0.35,
 };
@@ -81,7 +81,7 @@ fn small_web() {
 
 #[test]
 fn all_news() {
-    for_three_seeds(Population::AllNews, 50, Dating::Exact, &NEWS);
+    for_three_seeds(Population::AllNews, 50, Dating::Exact, &NEWSROOMS);
 }
 
 #[test]
@@ -105,6 +105,6 @@ fn wrong_dates_are_no_harm() {
         let world = Population::Mixed.world(50, 15, 11).dated(dating);
         keeps(&HALF, &world, 11);
         let world = Population::AllNews.world(50, 15, 13).dated(dating);
-        keeps(&NEWS, &world, 13);
+        keeps(&NEWSROOMS, &world, 13);
     }
 }

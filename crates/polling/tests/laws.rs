@@ -1,6 +1,6 @@
 //! Laws that hold for every feed, however odd: the next poll is never in the
-//! past and never too far, a state survives being stored, and more news never
-//! mean rarer polls.
+//! past and never too far, a state survives being stored, and more new items
+//! never mean rarer polls.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use tidings_polling::{
-    Budget, Demand, ErrorClass, FLOOR, Hints, LONGEST_WAIT, Outcome, Policy, Poll, Price,
-    PriceControl, Sighting, State, next_poll, phase,
+    Budget, Demand, ErrorClass, FLOOR, Hints, MAX_WAIT, Outcome, Policy, Poll, Price, PriceControl,
+    Sighting, State, next_poll, phase,
 };
 
 const START: i64 = 1_767_571_200_000;
@@ -155,29 +155,29 @@ proptest! {
     fn the_next_poll_is_within_bounds(
         steps in life(), policy in policy(), hints in hints(), price in 1e-6..1e12f64,
     ) {
-        let limit = i64::try_from(LONGEST_WAIT.as_millis()).unwrap();
+        let limit = i64::try_from(MAX_WAIT.as_millis()).unwrap();
         live(&steps, policy, &hints, price, |_, step, now, due| {
             assert!(due > now, "in the past: {due} after {now}");
             let wait = due - now;
             let longest = match policy {
-                // What a person set is kept, even if it is longer.
+                // What an operator set holds, even if it is longer.
                 Policy::Fixed { every } => limit.max(i64::try_from(every.as_millis()).unwrap()),
                 // Skipped hours come on top: a week of them at most.
                 _ => limit + limit,
             };
             // A spread of an hour after a 429, and ten minutes of jitter.
             assert!(wait <= longest + 4_200_000, "too far: {wait} ms");
-            let answered = !matches!(step, Step::Failed { .. });
-            if policy != (Policy::Fixed { every: Duration::ZERO }) && answered {
+            let succeeded = !matches!(step, Step::Failed { .. });
+            if policy != (Policy::Fixed { every: Duration::ZERO }) && succeeded {
                 let floor = match policy {
                     Policy::Fixed { .. } => 0,
                     _ => i64::try_from(FLOOR.as_millis()).unwrap(),
                 };
                 assert!(wait >= floor, "too soon: {wait} ms");
             }
-            if let Step::Failed { retry_after: Some(asked), .. } = step {
-                let asked = i64::try_from(*asked).unwrap().min(86_400) * 1000;
-                assert!(wait >= asked, "sooner than asked: {wait} ms");
+            if let Step::Failed { retry_after: Some(demanded), .. } = step {
+                let demanded = i64::try_from(*demanded).unwrap().min(86_400) * 1000;
+                assert!(wait >= demanded, "sooner than Retry-After: {wait} ms");
             }
         });
     }
@@ -202,15 +202,15 @@ proptest! {
         }
     }
 
-    /// Two feeds with the same past; one has more news now. It is not expected
+    /// Two feeds with the same past; one has more new items now. It is not expected
     /// to publish less, and it is not polled later.
     #[test]
-    fn more_news_never_mean_rarer_polls(
+    fn more_new_items_never_mean_rarer_polls(
         past in prop::collection::vec((0usize..20, 14_500u64..1_000_000), 0..20),
         fewer in 0usize..20, more in 0usize..20, gap in 14_500u64..1_000_000, price in 1.0..1e9f64,
     ) {
         // Undated items and gaps of hours: what moves between the hours of the
-        // day is not asked about here.
+        // day is not tested here.
         let read = |new| Step::Read { listed: vec![None; 40], new };
         let mut steps: Vec<_> = past.iter().map(|(new, gap)| (read(*new), *gap, 0.5)).collect();
         steps.push((read(0), 20_000, 0.5));

@@ -1,5 +1,5 @@
 //! The adaptive policy on traces that another hand made: other rates, nights
-//! without a single item, chains of news that last for hours, feeds that wake up.
+//! without a single item, chains of items that last for hours, feeds that get busy.
 //! How much can be gained depends on how unlike the feeds are, so it is judged by
 //! the best that even intervals could do for someone who knew the future.
 
@@ -12,9 +12,9 @@ const START: f64 = 1_750_000_000.0;
 const DAY: f64 = 86_400.0;
 
 /// Minimal standard generator: nothing in common with the simulation's own.
-struct Chance(u64);
+struct MinStd(u64);
 
-impl Chance {
+impl MinStd {
     fn fraction(&mut self) -> f64 {
         self.0 = self.0 * 48_271 % 2_147_483_647;
         self.0 as f64 / 2_147_483_647.0
@@ -26,12 +26,12 @@ impl Chance {
 }
 
 /// Items one by one at `per_day`, which is never more than `most`.
-fn poisson(chance: &mut Chance, days: f64, per_day: impl Fn(f64) -> f64, most: f64) -> Vec<f64> {
+fn poisson(rng: &mut MinStd, days: f64, per_day: impl Fn(f64) -> f64, most: f64) -> Vec<f64> {
     let mut items = Vec::new();
     let mut at = 0.0;
     while at < days {
-        at += chance.wait(1.0 / most);
-        if chance.fraction() < per_day(at) / most {
+        at += rng.wait(1.0 / most);
+        if rng.fraction() < per_day(at) / most {
             items.push(at);
         }
     }
@@ -39,11 +39,11 @@ fn poisson(chance: &mut Chance, days: f64, per_day: impl Fn(f64) -> f64, most: f
 }
 
 /// Each item leads to half another, hours later.
-fn with_chains(chance: &mut Chance, mut items: Vec<f64>) -> Vec<f64> {
+fn with_chains(rng: &mut MinStd, mut items: Vec<f64>) -> Vec<f64> {
     let mut at = 0;
     while at < items.len() {
-        if chance.fraction() < 0.5 {
-            items.push(items[at] + chance.wait(2.0 / 24.0));
+        if rng.fraction() < 0.5 {
+            items.push(items[at] + rng.wait(2.0 / 24.0));
         }
         at += 1;
     }
@@ -54,13 +54,13 @@ fn trace(
     feeds: usize,
     days: f64,
     seed: u64,
-    make: impl Fn(usize, &mut Chance) -> Vec<f64>,
+    make: impl Fn(usize, &mut MinStd) -> Vec<f64>,
 ) -> World {
-    let mut chance = Chance(seed * 7919 + 1);
+    let mut rng = MinStd(seed * 7919 + 1);
     let mut text = String::new();
     for feed in 0..feeds {
         let window = [12, 20, 40][feed % 3];
-        for at in make(feed, &mut chance).into_iter().filter(|at| *at < days) {
+        for at in make(feed, &mut rng).into_iter().filter(|at| *at < days) {
             let published = START + at * DAY;
             let line = format!(
                 "{{\"feed\":\"f{feed}\",\"published\":{published:.0},\"window\":{window}}}"
@@ -81,7 +81,7 @@ fn play(world: &World) -> Comparison {
     compare(world, everyone, 5, &mut || ())
 }
 
-/// The least mean delay, in minutes, of even intervals T ≥ 5 min with so many
+/// The least mean delay, in minutes, of even intervals T ≥ 5 min with a number of
 /// requests in all: T = √(2K / rate) for one K, with rates known in hindsight.
 fn best_of_even_intervals(world: &World, requests: u64) -> f64 {
     let minutes = world.judged_days() * 1440.0;
@@ -138,7 +138,7 @@ fn is_near_the_best(name: &str, world: &World, within: f64) {
     let ratio = as_doubling.mean / doubling.mean;
     assert!(ratio <= 0.35, "{name}: {ratio:.3} of doubling");
     let (late, limit) = (as_fixed.p90, fixed.p90);
-    // Where feeds are nearly alike the best p90 is that of even intervals.
+    // Where feeds are nearly the same the best p90 is that of even intervals.
     assert!(
         late <= 1.03 * limit,
         "{name}: p90 {late:.2}, fixed {limit:.2}"
@@ -146,19 +146,19 @@ fn is_near_the_best(name: &str, world: &World, within: f64) {
 }
 
 /// Pareto: a few giants, a long tail.
-fn pareto(chance: &mut Chance) -> f64 {
-    (0.6 * chance.fraction().powf(-1.0 / 1.1)).min(300.0)
+fn pareto(rng: &mut MinStd) -> f64 {
+    (0.6 * rng.fraction().powf(-1.0 / 1.1)).min(300.0)
 }
 
 #[test]
 fn a_long_tail_that_sleeps_at_night() {
     for seed in 1..=3 {
-        let world = trace(60, 24.0, seed, |feed, chance| {
-            let rate = pareto(chance);
+        let world = trace(60, 24.0, seed, |feed, rng| {
+            let rate = pareto(rng);
             let opens = (feed % 5) as f64 / 5.0;
             let is_open = |at: f64| (at - opens).rem_euclid(1.0) < 0.45;
             poisson(
-                chance,
+                rng,
                 24.0,
                 |at| if is_open(at) { rate / 0.45 } else { 0.0 },
                 rate / 0.45,
@@ -169,40 +169,38 @@ fn a_long_tail_that_sleeps_at_night() {
 }
 
 #[test]
-fn chains_of_news_that_last_for_hours() {
+fn chains_of_items_that_last_for_hours() {
     for seed in 1..=3 {
-        let world = trace(60, 24.0, seed, |_, chance| {
-            let rate = pareto(chance) / 2.0;
-            let items = poisson(chance, 24.0, |_| rate, rate);
-            with_chains(chance, items)
+        let world = trace(60, 24.0, seed, |_, rng| {
+            let rate = pareto(rng) / 2.0;
+            let items = poisson(rng, 24.0, |_| rate, rate);
+            with_chains(rng, items)
         });
         is_near_the_best("chains", &world, 1.25);
     }
 }
 
 #[test]
-fn feeds_that_wake_up_and_fall_asleep() {
+fn feeds_that_get_busy_and_fall_silent() {
     for seed in 1..=3 {
-        let world = trace(60, 24.0, seed, |feed, chance| {
-            let rate = pareto(chance);
-            let turn = 6.0 + 12.0 * chance.fraction();
-            let per_day = |at: f64| match (feed % 3, at < turn) {
+        let world = trace(60, 24.0, seed, |feed, rng| {
+            let rate = pareto(rng);
+            let switch = 6.0 + 12.0 * rng.fraction();
+            let per_day = |at: f64| match (feed % 3, at < switch) {
                 (0, true) | (1, false) => rate / 8.0,
                 (0, false) => rate * 2.0,
                 _ => rate,
             };
-            poisson(chance, 24.0, per_day, rate * 2.0)
+            poisson(rng, 24.0, per_day, rate * 2.0)
         });
-        is_near_the_best("waking", &world, 1.4);
+        is_near_the_best("getting busy", &world, 1.4);
     }
 }
 
 #[test]
-fn feeds_that_are_all_alike_are_polled_no_worse_than_evenly() {
+fn feeds_that_are_all_the_same_are_polled_no_worse_than_evenly() {
     // Nothing to gain between feeds: the fixed interval is the best there is.
-    let world = trace(40, 24.0, 9, |_, chance| {
-        poisson(chance, 24.0, |_| 12.0, 12.0)
-    });
+    let world = trace(40, 24.0, 9, |_, rng| poisson(rng, 24.0, |_| 12.0, 12.0));
     let comparison = play(&world);
     let (fixed, ours) = (&comparison.rows[0].measured, &comparison.rows[1].measured);
     assert!(

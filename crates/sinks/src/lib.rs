@@ -9,7 +9,6 @@ mod elasticsearch;
 mod endpoint;
 mod firestore;
 mod gorse;
-mod hex;
 mod jsonl;
 mod licensed_text;
 mod nats;

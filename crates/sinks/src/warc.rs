@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use ring::digest;
 use serde::Deserialize;
 use tidings_document::Document;
+use tidings_text::hex;
 
 use crate::config::{Context, yes};
-use crate::hex::hex;
 use crate::licensed_text;
 use crate::page_source::{Page, PageSource};
 use crate::rotating_files::{
@@ -185,7 +185,7 @@ fn urn(name: &[u8]) -> String {
     bytes.copy_from_slice(&hash.as_ref()[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits = hex(&bytes);
+    let digits = hex::encode(bytes);
     let parts = [
         &digits[..8],
         &digits[8..12],
@@ -199,7 +199,7 @@ fn urn(name: &[u8]) -> String {
 fn sha256(bytes: &[u8]) -> String {
     format!(
         "sha256:{}",
-        hex(digest::digest(&digest::SHA256, bytes).as_ref())
+        hex::encode(digest::digest(&digest::SHA256, bytes))
     )
 }
 

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use tidings_document::Document;
 use tidings_net::http::{HeaderName, HeaderValue, Method};
 use tidings_net::{Failure, Response};
+use tidings_text::hex;
 
 use crate::config::{BuildError, Context, yes};
 use crate::endpoint::{Body, Endpoint, transport_error};
-use crate::hex::hex;
 use crate::licensed_text;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
@@ -119,7 +119,7 @@ pub fn signature(secret: &str, timestamp: i64, body: &[u8]) -> String {
     signing.update(timestamp.to_string().as_bytes());
     signing.update(b".");
     signing.update(body);
-    format!("sha256={}", hex(signing.sign().as_ref()))
+    format!("sha256={}", hex::encode(signing.sign()))
 }
 
 #[async_trait]

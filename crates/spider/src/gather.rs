@@ -12,9 +12,9 @@ use crate::link::{Link, Listing, links};
 use crate::trap::{self, Trap};
 
 /// Clear articles of one shape that make others of it familiar.
-const FAMILIAR: usize = 3;
+const MIN_FAMILIAR: usize = 3;
 /// Lists at one path that differ by parameters only.
-const MOST_VARIANTS: usize = 8;
+const MAX_VARIANTS: usize = 8;
 
 /// What a listing leads to.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ pub struct Found {
     /// That were not known.
     pub listings: Vec<FoundListing>,
     /// In a fixed order, each once.
-    pub traps: Vec<Met>,
+    pub traps: Vec<TrapSighting>,
     /// Parameters that hold a session, and name no page.
     pub session_params: Vec<String>,
     /// There were more lists than may be known.
@@ -49,7 +49,7 @@ pub struct FoundListing {
 
 /// A trap that a page would lead into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Met {
+pub struct TrapSighting {
     pub trap: Trap,
     /// Links into it.
     pub links: usize,
@@ -91,25 +91,25 @@ pub fn gather(page: &Listing<'_>, site: &Site<'_>) -> Found {
     for (link, verdict) in links.iter().zip(verdicts) {
         let is_older = verdict == Verdict::Older;
         match verdict {
-            Verdict::No(Reason::Trap(trap)) => traps.meet(trap, &link.url),
+            Verdict::No(Reason::Trap(trap)) => traps.record(trap, &link.url),
             Verdict::Listing | Verdict::Older if seen.insert(key(&link.url)) => {
                 if page.depth >= site.max_depth {
                     // Deep enough; but some paths would never be.
-                    if found.articles.is_empty() && goes_on(page, &link.url) {
-                        traps.meet(Trap::EndlessPath, &link.url);
+                    if found.articles.is_empty() && path_grows(page, &link.url) {
+                        traps.record(Trap::EndlessPath, &link.url);
                     }
                     continue;
                 }
-                let alike = variants.entry(path_of(&link.url)).or_insert(0);
-                if *alike >= MOST_VARIANTS {
-                    traps.meet(Trap::Facets, &link.url);
+                let known = variants.entry(path_of(&link.url)).or_insert(0);
+                if *known >= MAX_VARIANTS {
+                    traps.record(Trap::Facets, &link.url);
                     continue;
                 }
-                if site.listings.len() + found.listings.len() >= site.most_listings {
+                if site.listings.len() + found.listings.len() >= site.max_listings {
                     found.is_full = true;
                     continue;
                 }
-                *alike += 1;
+                *known += 1;
                 found.listings.push(FoundListing {
                     url: link.url.clone(),
                     is_older,
@@ -130,7 +130,7 @@ fn session_params(links: &[Link], site: &Site<'_>, traps: &mut Traps) -> Vec<Str
     for link in ours {
         for (name, value) in link.url.as_url().query_pairs() {
             if trap::is_session(&name.to_ascii_lowercase(), &value) {
-                traps.meet(Trap::SessionId, &link.url);
+                traps.record(Trap::SessionId, &link.url);
                 if !names.iter().any(|known| *known == name) {
                     names.push(name.into_owned());
                 }
@@ -149,7 +149,11 @@ fn verdicts(links: &[Link], judge: &Judge<'_>) -> Vec<Verdict> {
             *clear.entry(shape).or_insert(0) += 1;
         }
     }
-    let is_familiar = |shape: &String| clear.get(&**shape).is_some_and(|count| *count >= FAMILIAR);
+    let is_familiar = |shape: &String| {
+        clear
+            .get(&**shape)
+            .is_some_and(|count| *count >= MIN_FAMILIAR)
+    };
     let pairs = links.iter().zip(&shapes);
     pairs
         .map(|(link, shape)| judge.judge_as(link, is_familiar(shape)))
@@ -157,7 +161,7 @@ fn verdicts(links: &[Link], judge: &Judge<'_>) -> Vec<Verdict> {
 }
 
 /// From parent to page to link, the path only gets longer.
-fn goes_on(page: &Listing<'_>, link: &FetchUrl) -> bool {
+fn path_grows(page: &Listing<'_>, link: &FetchUrl) -> bool {
     let has_grown = page
         .parent
         .is_some_and(|parent| trap::extends(page.url, parent));
@@ -177,15 +181,15 @@ fn variants(listings: &[FetchUrl]) -> HashMap<String, usize> {
 }
 
 #[derive(Default)]
-struct Traps(BTreeMap<Trap, Met>);
+struct Traps(BTreeMap<Trap, TrapSighting>);
 
 impl Traps {
-    fn meet(&mut self, trap: Trap, url: &FetchUrl) {
-        let met = self.0.entry(trap).or_insert_with(|| Met {
+    fn record(&mut self, trap: Trap, url: &FetchUrl) {
+        let sighting = self.0.entry(trap).or_insert_with(|| TrapSighting {
             trap,
             links: 0,
             example: url.as_str().to_owned(),
         });
-        met.links += 1;
+        sighting.links += 1;
     }
 }

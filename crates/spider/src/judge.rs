@@ -1,6 +1,6 @@
-//! One link: an article, a list, or nothing to follow, and why. What a source
-//! says its articles look like decides alone; without that, what the address
-//! and the place of the link say adds up, and no single sign decides.
+//! One link: an article, a list, or nothing to follow, and why. The patterns of
+//! a source decide alone; without any, signs in the address and the place of the
+//! link are scored, and no single sign decides.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -23,11 +23,11 @@ pub struct Site<'a> {
     pub patterns: ArticlePatterns,
     /// Clicks from the home page to the last list.
     pub max_depth: u16,
-    /// Lists of the site that may be known in all.
-    pub most_listings: usize,
+    /// Maximum number of lists of the site.
+    pub max_listings: usize,
     /// The addresses of those that are.
     pub listings: Vec<FetchUrl>,
-    /// Articles of other sites are taken too.
+    /// Articles of other sites are collected too.
     pub allows_external: bool,
     pub now: Timestamp,
 }
@@ -40,7 +40,7 @@ impl<'a> Site<'a> {
             rules: Rules::default(),
             patterns: ArticlePatterns::default(),
             max_depth: 2,
-            most_listings: 50,
+            max_listings: 50,
             listings: Vec::new(),
             allows_external: false,
             now,
@@ -70,16 +70,16 @@ pub enum Reason {
     Excluded,
     /// A picture, a feed, a file.
     Media,
-    /// The page does not stand up for it.
+    /// The page marks it `nofollow`.
     NoFollow,
-    /// Neither an article nor a list, as far as can be told.
+    /// Neither an article nor a list, as far as is known.
     Unclear,
     Trap(Trap),
 }
 
-/// From how many points on a link is an article, or clearly one.
-const ENOUGH: i32 = 3;
-const CLEAR: i32 = 4;
+/// Minimum score of an article, and of a clear one.
+const ARTICLE_SCORE: i32 = 3;
+const CLEAR_SCORE: i32 = 4;
 
 /// Judges the links of one site.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl<'a> Judge<'a> {
         self.judge_as(link, false)
     }
 
-    /// The same, when it is known whether clear articles beside it are built alike.
+    /// The same, when it is known whether clear articles beside it have the same shape.
     pub(crate) fn judge_as(&self, link: &Link, is_familiar: bool) -> Verdict {
         let is_ours = link.url.is_same_site(self.site.home);
         if !is_ours && !self.site.allows_external {
@@ -122,12 +122,12 @@ impl<'a> Judge<'a> {
             return Verdict::No(reason);
         }
         let needed = match is_ours {
-            true => ENOUGH,
-            false => CLEAR,
+            true => ARTICLE_SCORE,
+            false => CLEAR_SCORE,
         };
-        let points = points(link, &parts) + i32::from(is_familiar);
+        let score = score(link, &parts) + i32::from(is_familiar);
         let is_open = !is_ours || self.site.patterns.is_empty();
-        if is_open && points >= needed && parts.page_number().is_none() {
+        if is_open && score >= needed && parts.page_number().is_none() {
             return article;
         }
         match is_ours {
@@ -136,13 +136,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether nobody could take it for anything but an article.
+    /// Whether it is an article beyond doubt.
     pub(crate) fn is_clear(&self, link: &Link) -> bool {
         let is_article = matches!(self.judge(link), Verdict::Article);
-        is_article && points(link, &self.parts(link)) >= CLEAR
+        is_article && score(link, &self.parts(link)) >= CLEAR_SCORE
     }
 
-    /// What addresses that are built alike have in common.
+    /// The pattern that similar addresses share.
     pub(crate) fn shape(&self, link: &Link) -> String {
         self.parts(link).shape()
     }
@@ -196,8 +196,8 @@ fn refusal(link: &Link, parts: &Parts) -> Option<Reason> {
     excluded.then_some(Reason::Excluded)
 }
 
-/// How much speaks for an article.
-fn points(link: &Link, parts: &Parts) -> i32 {
+/// How likely a link is an article, by signs.
+fn score(link: &Link, parts: &Parts) -> i32 {
     let last_is_behind_date = parts
         .date()
         .is_some_and(|date| date.end < parts.segments.len());
@@ -226,6 +226,6 @@ fn points(link: &Link, parts: &Parts) -> i32 {
     signs
         .iter()
         .filter(|(holds, _)| *holds)
-        .map(|(_, points)| points)
+        .map(|(_, weight)| weight)
         .sum()
 }

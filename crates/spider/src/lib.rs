@@ -28,7 +28,7 @@ mod patterns;
 mod trap;
 mod words;
 
-pub use gather::{Found, FoundArticle, FoundListing, Met, gather};
+pub use gather::{Found, FoundArticle, FoundListing, TrapSighting, gather};
 pub use judge::{Judge, Reason, Site, Verdict};
 pub use link::{Link, Listing, links};
 pub use patterns::{ArticlePatterns, PatternError};

@@ -33,7 +33,7 @@ pub struct Link {
     /// All its links are in menus.
     pub is_navigation: bool,
     pub is_next: bool,
-    /// The page stands up for none of its links.
+    /// All its links are `nofollow`.
     pub is_nofollow: bool,
 }
 

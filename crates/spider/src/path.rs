@@ -7,8 +7,8 @@ use tidings_url::FetchUrl;
 use crate::trap;
 use crate::words;
 
-/// Parts and parameters that are looked at; an address with more is a trap.
-const MOST: usize = 40;
+/// Parts and parameters that are read; an address with more is a trap.
+const MAX_PARTS: usize = 40;
 
 /// An address in its parts, in lower case.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Parts {
         let url = url.as_url();
         let path = url.path().to_ascii_lowercase();
         let segments = path.split('/').filter(|part| !part.is_empty());
-        let mut segments: Vec<String> = segments.take(MOST).map(str::to_owned).collect();
+        let mut segments: Vec<String> = segments.take(MAX_PARTS).map(str::to_owned).collect();
         let ending = segments.last_mut().and_then(|last| {
             let (name, ending) = last.rsplit_once('.')?;
             let is_known = words::is_page(ending) || words::is_media(ending);
@@ -44,7 +44,7 @@ impl Parts {
         });
         let query = url
             .query_pairs()
-            .take(MOST)
+            .take(MAX_PARTS)
             .map(|(name, value)| (name.to_ascii_lowercase(), value.into_owned()))
             .filter(|(name, value)| !trap::is_session(name, value))
             .collect();
@@ -129,7 +129,7 @@ impl Parts {
         in_path.or_else(in_query)
     }
 
-    /// The same for all addresses that are built alike: numbers and slugs count
+    /// The same for all addresses of one pattern: numbers and slugs count
     /// as what they are, not by what they say.
     pub(crate) fn shape(&self) -> String {
         let kind = |part: &String| match part {

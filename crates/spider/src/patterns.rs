@@ -1,20 +1,20 @@
-//! What the addresses of a source's articles look like, when somebody has said
-//! so: regular expressions, of which one must match. They decide alone.
+//! What the addresses of a source's articles look like, when an operator has
+//! configured it: regular expressions, of which one must match. They decide alone.
 
 use regex::{Regex, RegexBuilder};
 use thiserror::Error;
 
 /// Patterns of one source.
-const MOST: usize = 50;
-/// Bytes that one compiled pattern may take.
-const LARGEST: usize = 1 << 20;
+const MAX_PATTERNS: usize = 50;
+/// Bytes of one compiled pattern.
+const MAX_COMPILED_BYTES: usize = 1 << 20;
 
-/// A pattern that can't be used.
+/// An invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PatternError {
-    #[error("{0:?} is not a pattern: {1}")]
+    #[error("{0:?} is not a valid regular expression: {1}")]
     Unreadable(String, String),
-    #[error("there are {0} patterns, and may be {MOST}")]
+    #[error("there are {0} patterns, at most {MAX_PATTERNS} are allowed")]
     TooMany(usize),
 }
 
@@ -24,11 +24,13 @@ pub struct ArticlePatterns(Vec<Regex>);
 
 impl ArticlePatterns {
     pub fn parse(patterns: &[String]) -> Result<Self, PatternError> {
-        if patterns.len() > MOST {
+        if patterns.len() > MAX_PATTERNS {
             return Err(PatternError::TooMany(patterns.len()));
         }
         let parse = |pattern: &String| {
-            let parsed = RegexBuilder::new(pattern).size_limit(LARGEST).build();
+            let parsed = RegexBuilder::new(pattern)
+                .size_limit(MAX_COMPILED_BYTES)
+                .build();
             // The last line says what is wrong; those before it draw a picture.
             let why = |error: regex::Error| {
                 let text = error.to_string();

@@ -1,6 +1,6 @@
-//! Pages without end, told by their addresses: a calendar that goes on for ever,
+//! Crawler traps, recognised by their addresses: a calendar that goes on for ever,
 //! a path that repeats itself, a session in every link, filters that multiply,
-//! paths that only get longer. Each has a name that people can read.
+//! paths that only get longer. Each has a name that operators can read.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use tidings_url::FetchUrl;
 use crate::path::Parts;
 use crate::words;
 
-/// A kind of pages without end.
+/// A kind of crawler trap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trap {
@@ -45,18 +45,18 @@ impl fmt::Display for Trap {
     }
 }
 
-/// Segments and bytes of a path that a person could have meant.
-const DEEPEST: usize = 10;
-const LONGEST: usize = 400;
-/// A list by date may be so many days old; nothing has a date after tomorrow.
-const OLDEST_LIST_DAYS: i32 = 62;
+/// Segments and bytes of a path that an editor could have meant.
+const MAX_SEGMENTS: usize = 10;
+const MAX_PATH_BYTES: usize = 400;
+/// Maximum age of a list by date, in days; nothing has a date after tomorrow.
+const MAX_LIST_AGE_DAYS: i32 = 62;
 
 /// Traps that catch articles as well as lists.
 pub(crate) fn of_any(url: &FetchUrl, parts: &Parts) -> Option<Trap> {
     if repeats(&parts.segments) {
         return Some(Trap::RepeatingPath);
     }
-    if parts.segments.len() > DEEPEST || url.as_url().path().len() > LONGEST {
+    if parts.segments.len() > MAX_SEGMENTS || url.as_url().path().len() > MAX_PATH_BYTES {
         return Some(Trap::EndlessPath);
     }
     parts
@@ -69,21 +69,21 @@ pub(crate) fn of_any(url: &FetchUrl, parts: &Parts) -> Option<Trap> {
 /// Traps for those who look for lists.
 pub(crate) fn of_list(parts: &Parts, today: Date) -> Option<Trap> {
     let has = |test: fn(&str) -> bool| parts.segments.iter().any(|part| test(part));
-    let asks = |test: fn(&str) -> bool| parts.query.iter().any(|(name, _)| test(name));
+    let has_param = |test: fn(&str) -> bool| parts.query.iter().any(|(name, _)| test(name));
     if let Some(found) = parts.date() {
         let days = today
             .since(found.date)
             .map_or(i32::MAX, |span| span.get_days());
-        let is_near = (-1..=OLDEST_LIST_DAYS).contains(&days);
+        let is_near = (-1..=MAX_LIST_AGE_DAYS).contains(&days);
         if !is_near || has(words::is_calendar_word) {
             return Some(Trap::Calendar);
         }
     }
-    if asks(words::is_date_param) {
+    if has_param(words::is_date_param) {
         return Some(Trap::Calendar);
     }
     let several = parts.query.len() >= 2;
-    (several || asks(words::is_facet)).then_some(Trap::Facets)
+    (several || has_param(words::is_facet)).then_some(Trap::Facets)
 }
 
 /// Whether the parameter holds the session of a visitor.

@@ -13,7 +13,7 @@ pub(crate) fn is_excluded(part: &str) -> bool {
         | "inscription" | "iniciar-sesion" | "registro"
         // Search
         | "search" | "suche" | "suchen" | "recherche" | "buscar" | "busqueda" | "cerca" | "zoeken"
-        // Words and people, each with a list of its own
+        // Tags and authors, each with a list of its own
         | "tag" | "tags" | "label" | "labels" | "keyword" | "keywords" | "author" | "authors" | "autor"
         | "autoren" | "auteur" | "auteurs" | "autores" | "byline" | "people" | "person" | "contributor"
         | "contributors" | "staff" | "team"

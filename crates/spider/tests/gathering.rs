@@ -151,7 +151,7 @@ fn the_number_of_lists_is_bounded() {
     assert_eq!(found.listings.len(), 50);
 }
 
-/// Addresses as strangers write them.
+/// Addresses as untrusted pages write them.
 fn hrefs() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,60}",

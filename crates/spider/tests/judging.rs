@@ -42,7 +42,7 @@ fn site(home: &FetchUrl) -> Site<'_> {
 }
 
 #[test]
-fn links_are_told_apart_by_address_and_place() {
+fn links_are_classified_by_address_and_place() {
     let home = FetchUrl::parse("https://www.paper.example/").unwrap();
     let site = site(&home);
     let judge = Judge::new(&site);
@@ -118,7 +118,7 @@ fn links_are_told_apart_by_address_and_place() {
         ("/page/1", Text, "Newest", UNCLEAR),
         ("/world/17", Text, "", UNCLEAR),
         ("/a/b/c/d", Text, "", UNCLEAR),
-        // What nobody wants
+        // Excluded
         ("/login", Menu, "Log in", EXCLUDED),
         ("/user/login?next=/world", Menu, "Log in", EXCLUDED),
         ("/account/settings", Menu, "", EXCLUDED),
@@ -245,7 +245,7 @@ fn patterns_decide_alone() {
     let error = ArticlePatterns::parse(&["/ok".to_owned(), "/(".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#""/(" is not a pattern: unclosed group"#
+        r#""/(" is not a valid regular expression: unclosed group"#
     );
     assert!(ArticlePatterns::parse(&vec!["x".to_owned(); 51]).is_err());
 }
@@ -283,7 +283,7 @@ fn other_sites_are_read_only_when_that_is_allowed_and_clear() {
 }
 
 #[test]
-fn a_link_that_the_page_does_not_stand_up_for_is_left() {
+fn a_nofollow_link_is_not_followed() {
     let home = FetchUrl::parse("https://www.paper.example/").unwrap();
     let site = site(&home);
     let sponsored = Link {

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use tidings_document::{ALIKE, Sketch};
+use tidings_document::{MIN_SIMILARITY, Sketch};
 
 use crate::ids::FrontierId;
 
@@ -69,7 +69,7 @@ pub(crate) fn most_similar<'a>(
 ) -> Option<(FrontierId, f32)> {
     candidates
         .map(|(id, other)| (id, sketch.similarity(other)))
-        .filter(|(_, similarity)| *similarity >= ALIKE)
+        .filter(|(_, similarity)| *similarity >= MIN_SIMILARITY)
         .max_by(|(id, similarity), (other, than)| {
             similarity.total_cmp(than).then_with(|| other.cmp(id))
         })

@@ -14,7 +14,7 @@ use crate::{FetchUrl, UrlKey};
 /// re-keyed. Raise it with every change that can move a key.
 pub const NORMALIZER_VERSION: u16 = 1;
 
-/// What one source asks for beyond the common rules.
+/// The rules of one source beyond the common ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
@@ -75,7 +75,7 @@ impl FetchUrl {
             out.push_str(&port.to_string());
         }
         let path_start = out.len();
-        PATH.settle_into(url.path(), &mut out);
+        PATH.normalize_into(url.path(), &mut out);
         if !rules.keep_trailing_slash {
             // All of them, so that doing it twice changes nothing.
             let kept = out[path_start..].trim_end_matches('/').len().max(1);
@@ -89,8 +89,8 @@ impl FetchUrl {
 }
 
 fn push_query(query: &str, rules: &Rules, out: &mut String) {
-    let settled = settle_query(query);
-    let mut pairs: Vec<&str> = settled
+    let normalized = normalize_query(query);
+    let mut pairs: Vec<&str> = normalized
         .split('&')
         .filter(|pair| !pair.is_empty() && !rules.strips(name_of(pair)))
         .collect();
@@ -104,13 +104,13 @@ fn push_query(query: &str, rules: &Rules, out: &mut String) {
     }
 }
 
-fn settle_query(query: &str) -> Cow<'_, str> {
-    if QUERY.is_settled(query) {
+fn normalize_query(query: &str) -> Cow<'_, str> {
+    if QUERY.is_normalized(query) {
         return Cow::Borrowed(query);
     }
-    let mut settled = String::with_capacity(query.len() + 8);
-    QUERY.settle_into(query, &mut settled);
-    Cow::Owned(settled)
+    let mut normalized = String::with_capacity(query.len() + 8);
+    QUERY.normalize_into(query, &mut normalized);
+    Cow::Owned(normalized)
 }
 
 fn name_of(pair: &str) -> &str {

@@ -2,6 +2,8 @@
 //! characters are decoded, the others are written in upper case, and what the
 //! RFC does not allow raw is escaped. Works on the output of a WHATWG parse.
 
+use tidings_text::hex;
+
 /// The characters that may stand raw in one component of a URL.
 pub(crate) struct Component([bool; 256]);
 
@@ -25,13 +27,13 @@ impl Component {
     }
 
     /// True when `text` is already in its one spelling.
-    pub(crate) fn is_settled(&self, text: &str) -> bool {
+    pub(crate) fn is_normalized(&self, text: &str) -> bool {
         text.bytes().all(|byte| self.0[byte as usize])
     }
 
     /// Appends `text` to `out` in its one spelling.
-    pub(crate) fn settle_into(&self, text: &str, out: &mut String) {
-        if self.is_settled(text) {
+    pub(crate) fn normalize_into(&self, text: &str, out: &mut String) {
+        if self.is_normalized(text) {
             out.push_str(text);
             return;
         }
@@ -67,11 +69,7 @@ fn escape_at(bytes: &[u8], at: usize) -> Option<u8> {
     let [b'%', high, low] = bytes.get(at..at + 3)? else {
         return None;
     };
-    Some(hex_digit(*high)? << 4 | hex_digit(*low)?)
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    (byte as char).to_digit(16).map(|digit| digit as u8)
+    hex::byte(*high, *low)
 }
 
 fn push_escape(byte: u8, out: &mut String) {
@@ -100,16 +98,16 @@ mod tests {
                 "/a%7Cb%5Bc%5D",
             ),
         ];
-        for (name, path, settled) in rows {
+        for (name, path, normalized) in rows {
             let mut out = String::new();
-            PATH.settle_into(path, &mut out);
-            assert_eq!(out, settled, "{name}");
+            PATH.normalize_into(path, &mut out);
+            assert_eq!(out, normalized, "{name}");
         }
     }
 
     #[test]
     fn a_question_mark_may_stand_raw_only_in_a_query() {
-        assert!(QUERY.is_settled("a=?"));
-        assert!(!PATH.is_settled("a=?"));
+        assert!(QUERY.is_normalized("a=?"));
+        assert!(!PATH.is_normalized("a=?"));
     }
 }

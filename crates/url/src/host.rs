@@ -33,7 +33,7 @@ impl fmt::Display for HostKey {
     }
 }
 
-/// Gateways that answer for many upstreams (RSSHub and the like), written as
+/// Gateways that serve many upstreams (RSSHub and the like), written as
 /// `host` or `host:port`. Without this, all upstreams would share one queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -47,7 +47,7 @@ impl<S: Into<String>> FromIterator<S> for ProxyHosts {
 }
 
 impl FetchUrl {
-    /// Whom to be polite to when this URL is requested.
+    /// The key under which requests for this URL are rate limited.
     pub fn host_key(&self, proxies: &ProxyHosts) -> HostKey {
         let mut key = self.host().to_owned();
         if let Some(port) = self.unusual_port() {
@@ -58,7 +58,7 @@ impl FetchUrl {
             let segment = self.as_url().path().split('/').nth(1).unwrap_or_default();
             if !segment.is_empty() {
                 key.push('/');
-                PATH.settle_into(segment, &mut key);
+                PATH.normalize_into(segment, &mut key);
             }
         }
         HostKey(key)

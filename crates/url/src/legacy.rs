@@ -2,22 +2,21 @@
 //! users already have. Never used for deduplication: both forms collide.
 
 use md5::{Digest, Md5};
-
-use crate::key::hex;
+use tidings_text::hex;
 
 /// The id of the semantic-search collector: MD5 of URL and title, 32 hex.
 pub fn url_and_title_id(url: &str, title: &str) -> String {
     let mut md5 = Md5::new();
     md5.update(url);
     md5.update(title);
-    hex(&md5.finalize())
+    hex::encode(md5.finalize())
 }
 
 /// The id of the recommender collector: the first 20 hex digits of the MD5 of
 /// the flattened URL (lower case, scheme and one trailing slash dropped, every
 /// other character outside `a-z0-9` turned into `_`).
 pub fn flattened_url_id(url: &str) -> String {
-    let mut id = hex(&Md5::digest(flatten(url)));
+    let mut id = hex::encode(Md5::digest(flatten(url)));
     id.truncate(20);
     id
 }

@@ -1,4 +1,4 @@
-//! URL identity: what we request, what we compare, and whom we are polite to.
+//! URL identity: what is requested, what is compared, and which host it is rate limited with.
 //!
 //! Two things are never confused: the [`FetchUrl`] is what goes over the wire,
 //! the [`CanonicalUrl`] is what is compared, and its SHA-256 is the [`UrlKey`]

@@ -3,7 +3,7 @@
 //! content would merge two articles into one.
 
 /// Longest name in [`is_tracking`]'s table; longer ones match by prefix only.
-const LONGEST: usize = 20;
+const MAX_NAME_BYTES: usize = 20;
 
 /// Whether a parameter of this name is stripped from every canonical URL.
 /// Names are compared without regard to case.
@@ -11,7 +11,7 @@ pub(crate) fn is_tracking(name: &str) -> bool {
     if has_prefix(name, "utm_") || has_prefix(name, "mtm_") {
         return true;
     }
-    let mut buffer = [0; LONGEST];
+    let mut buffer = [0; MAX_NAME_BYTES];
     let Some(lower) = buffer.get_mut(..name.len()) else {
         return false;
     };

@@ -93,13 +93,13 @@ proptest! {
         let mut ported = parts.clone();
         ported.port = Some(if parts.port == Some(8080) { 8081 } else { 8080 });
         prop_assert_ne!(key(&ported.url()), same);
-        let mut asked = parts.clone();
-        asked.query.push((format!("new-{other}"), other.clone()));
-        prop_assert_ne!(key(&asked.url()), same);
+        let mut with_param = parts.clone();
+        with_param.query.push((format!("new-{other}"), other.clone()));
+        prop_assert_ne!(key(&with_param.url()), same);
         if let Some(last) = parts.query.len().checked_sub(1) {
-            let mut answered = parts.clone();
-            answered.query[last].1.push_str(&other);
-            prop_assert_ne!(key(&answered.url()), same);
+            let mut with_value = parts.clone();
+            with_value.query[last].1.push_str(&other);
+            prop_assert_ne!(key(&with_value.url()), same);
         }
     }
 }

@@ -8,6 +8,7 @@ use tidings_document::{
 };
 use tidings_extract::{Article, Quality, Sourced, When};
 use tidings_store::{Claim, NewDocument};
+use tidings_text::hex;
 
 use super::feed_hints::FeedHints;
 use super::source_cache::CachedSource;
@@ -132,17 +133,8 @@ pub(super) fn row(
         key,
         source_id: document.source_id,
         title: document.title.clone(),
-        content_hash: document.content_hash.as_deref().and_then(bytes),
+        content_hash: document.content_hash.as_deref().and_then(hex::decode),
         sketch,
         body: serde_json::to_string(document).ok()?,
     })
-}
-
-/// Hex as bytes.
-pub(super) fn bytes(hex: &str) -> Option<Vec<u8>> {
-    let digits = hex.as_bytes();
-    digits
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect()
 }

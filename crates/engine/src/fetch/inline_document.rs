@@ -3,6 +3,7 @@
 
 use tidings_extract::{Article, Method, Options, Page, Quality, content_hash, sketch};
 use tidings_store::Outcome;
+use tidings_text::hex;
 use tidings_url::ProxyHosts;
 
 use super::build_document::{self, Provenance};
@@ -68,7 +69,7 @@ impl InlineDocument {
         let content_hash = article
             .content_hash
             .as_deref()
-            .and_then(build_document::bytes);
+            .and_then(hex::decode);
         let provenance = Provenance {
             claim,
             source,

@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
+use tidings_text::hex;
 
 /// The zstd level: fast, and a fifth of the size.
 const LEVEL: i32 = 3;
@@ -23,10 +24,7 @@ impl PageArchive {
 
     /// Saves a page; returns its name.
     pub fn save(&self, page: &[u8]) -> io::Result<String> {
-        let name: String = Sha256::digest(page)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = hex::encode(Sha256::digest(page));
         let path = self.path(&name);
         if path.exists() {
             return Ok(name);

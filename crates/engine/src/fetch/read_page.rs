@@ -8,6 +8,7 @@ use cpu_time::ThreadTime;
 use tidings_extract::{Article, FeedEntry, Method, Options, Page, Quality};
 use tidings_net::Response;
 use tidings_store::{HostId, Outcome, Submission};
+use tidings_text::{charset, hex};
 use tidings_url::ProxyHosts;
 
 use super::Extractor;
@@ -70,7 +71,7 @@ impl PageRead {
         let page = Page {
             html: &self.response.body,
             url: self.response.url.as_str(),
-            charset: content_type.and_then(charset_of),
+            charset: content_type.and_then(charset::from_content_type),
             selectors: Some(&self.source.selectors),
             feed: Some(&entry),
             now: self.job.now,
@@ -95,7 +96,7 @@ impl PageRead {
         let content_hash = article
             .content_hash
             .as_deref()
-            .and_then(build_document::bytes);
+            .and_then(hex::decode);
         let provenance = Provenance {
             claim,
             source: &source,
@@ -183,10 +184,4 @@ fn better_of_feed(
     article.links = from_feed.links;
     article.method = Method::Feed;
     article
-}
-
-fn charset_of(content_type: &str) -> Option<&str> {
-    let (_, rest) = content_type.split_once("charset=")?;
-    let name = rest.split(';').next().unwrap_or_default();
-    Some(name.trim().trim_matches(['"', '\'']))
 }

@@ -13,11 +13,11 @@ use tidings_net::{Media, Purpose, Request, Response};
 use tidings_polling::Policy;
 use tidings_spider::Found;
 use tidings_store::{Feed, FeedClaim, Moment, Source};
+use tidings_text::hex;
 use tidings_url::FetchUrl;
 use tracing::info;
 
 use super::feed_state::FeedState;
-use super::items::hex;
 use super::poll_error::PollError;
 use crate::sources::{LISTING, SourceSettings};
 
@@ -157,7 +157,7 @@ impl<'a> FeedPoll<'a> {
         self.feed.etag = header("etag");
         self.feed.last_modified = header("last-modified");
         self.state.hints.max_age = max_age(response.header("cache-control"));
-        let body_hash = hex(&Sha256::digest(&response.body));
+        let body_hash = hex::encode(Sha256::digest(&response.body));
         if self.feed.body_hash.as_ref() == Some(&body_hash) {
             return FeedRead::SameBody;
         }

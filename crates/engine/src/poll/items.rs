@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 use tidings_feed::{Feed, Item};
 use tidings_store::{Origin, Source, Submission};
+use tidings_text::hex;
 use tidings_url::{FetchUrl, ProxyHosts};
 
 use crate::sources::{SourceSettings, priority, target};
@@ -66,11 +67,7 @@ pub(super) fn checksum<'a>(keys: impl Iterator<Item = &'a str>) -> String {
         hash.update(key.as_bytes());
         hash.update(b"\n");
     }
-    hex(&hash.finalize())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(hash.finalize())
 }
 
 /// The hints that travel with the URL to its document.

@@ -92,7 +92,7 @@ impl Poller {
             rules: poll.settings.rules(),
             patterns: poll.settings.patterns(),
             max_depth: poll.settings.max_depth,
-            most_listings: MAX_LISTINGS,
+            max_listings: MAX_LISTINGS,
             listings: urls.collect(),
             allows_external: poll.settings.external_per_day > 0 && poll.state.depth == 0,
             ..Site::new(&home, timestamp(poll.now))

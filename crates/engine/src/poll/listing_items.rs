@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tidings_spider::{Found, Met};
+use tidings_spider::{Found, TrapSighting};
 use tidings_store::{Feed, Origin, Result, Submission};
 use tidings_url::UrlKey;
 
@@ -163,8 +163,8 @@ fn key_prefix(key: &UrlKey) -> u32 {
 }
 
 /// The traps of a page as a message.
-pub(super) fn describe_traps(traps: &[Met]) -> String {
-    let one = |met: &Met| {
+pub(super) fn describe_traps(traps: &[TrapSighting]) -> String {
+    let one = |met: &TrapSighting| {
         let (trap, links, example) = (met.trap, met.links, &met.example);
         format!("{trap} ({links} links, such as {example})")
     };

@@ -399,7 +399,7 @@ mod tests {
             (json!({ "pages_per_day": 0 }), "at least 1"),
             (
                 json!({ "article_url_patterns": ["/("] }),
-                "article_url_patterns: \"/(\" is not a pattern: unclosed group",
+                "article_url_patterns: \"/(\" is not a valid regular expression: unclosed group",
             ),
             (json!({ "rate_limit": 0 }), "from 0.001 to 100"),
             (

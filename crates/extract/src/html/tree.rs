@@ -4,7 +4,8 @@
 
 use std::borrow::Cow;
 
-use super::entities::decode;
+use tidings_text::entities::decode;
+
 use super::tag::Tag;
 
 /// The index of a node.

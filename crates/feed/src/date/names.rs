@@ -195,7 +195,7 @@ const WEEKDAYS: &[(&str, Weekday)] = &[
     ("sun", Weekday::Sunday),
 ];
 
-/// An English weekday, which may tell which number is the day.
+/// An English weekday, which may show which number is the day.
 pub(super) fn weekday(word: &str) -> Option<Weekday> {
     let word = plain(word);
     let found = WEEKDAYS.iter().find(|(start, _)| word.starts_with(start));

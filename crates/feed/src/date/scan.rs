@@ -359,7 +359,7 @@ fn numeric(numbers: &[(i64, usize)], separator: &str, hints: &Hints) -> Option<D
 }
 
 /// Two numbers that may both be the day. Decided by what is possible, then by
-/// the weekday, the separator and American time; refused if none of them tells.
+/// the weekday, the separator and American time; refused if none of them decides.
 fn day_and_month(a: i64, b: i64, year: i64, separator: &str, hints: &Hints) -> Option<Date> {
     let day_first = date(year, b, a);
     let month_first = date(year, a, b);

@@ -1,12 +1,11 @@
 //! What a web page says about feeds: `<link>`, `<a>`, `<base>`, the generator.
 //! Scans the tags in one pass and builds no tree.
 
+use tidings_text::charset;
 use url::Url;
 
 use super::Link;
 use crate::attributes::Attributes;
-use crate::decode::decode;
-use crate::defect::Defects;
 use crate::html::{self, tag_end, tag_name};
 
 /// Pages link to this many feeds at most before it is a directory of feeds.
@@ -25,7 +24,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn read(bytes: &[u8], url: &Url) -> Self {
-        let text = decode(bytes, None, &mut Defects::default());
+        let text = charset::decode(bytes, &charset::Hints::default()).text;
         let mut page = Self::default();
         let mut base = url.clone();
         let mut rest = text.as_ref();
@@ -180,7 +179,7 @@ fn looks_like_feed(url: &str) -> bool {
     let has_word = path
         .split(['/', '-', '_', '.'])
         .any(|part| matches!(part, "rss" | "rss2" | "feed" | "feeds" | "atom" | "rdf"));
-    let asks = url.query().is_some_and(|query| {
+    let in_query = url.query().is_some_and(|query| {
         [
             "feed=rss",
             "feed=atom",
@@ -191,7 +190,7 @@ fn looks_like_feed(url: &str) -> bool {
         .iter()
         .any(|part| query.contains(part))
     });
-    (ends || has_word || asks) && !is_sitemap
+    (ends || has_word || in_query) && !is_sitemap
 }
 
 fn is_channel(id: &str) -> bool {

@@ -113,12 +113,12 @@ fn judged(
     let seconds =
         |from: Timestamp, to: Timestamp| (to.as_second() - from.as_second()).max(0) as f64;
     let items_per_day = newest.zip(oldest).map(|(newest, oldest)| {
-        // At least a day: twenty items of one minute are not 28,800 a day.
+        // At least a day: twenty items within a minute are not 28,800 per day.
         dates.len() as f64 / (seconds(oldest, newest) / DAY).max(1.0)
     });
     // 1 for today, a half after a week, near nothing after a year.
     let freshness = newest.map_or(0.0, |newest| 1.0 / (1.0 + seconds(newest, now) / DAY / 7.0));
-    // 1 at fifty a day, with most of the difference at the low end.
+    // 1 at fifty per day, with most of the difference at the low end.
     let rate = (1.0 + items_per_day.unwrap_or(0.0)).ln() / 51_f64.ln();
     let size = (items as f64).min(20.0) / 20.0;
     let score = 2.0 * freshness + rate.min(1.0) + full_text_share + 0.5 * size

@@ -1,8 +1,9 @@
-//! What the elements of a feed give to its items and to itself: addresses in
-//! attributes at once, values when their element ends.
+//! Which fields of the items and of the feed its elements set: addresses in
+//! attributes immediately, values when their element ends.
 
 use std::borrow::Cow;
 
+use tidings_text::entities;
 use url::Url;
 
 use super::{Capture, Place, Reader};
@@ -10,14 +11,13 @@ use crate::capture::{Mode, Value};
 use crate::defect::DefectKind;
 use crate::draft::{Draft, LinkRank};
 use crate::element::Element;
-use crate::entities;
 use crate::field::{Field, TextKind};
 use crate::model::{Enclosure, Format};
 use crate::tokens::Tag;
 use crate::{date, html, link, namespace};
 
 impl<'a> Reader<'a, '_> {
-    /// Takes in what a start tag says, and what its children will be to us.
+    /// Reads the attributes of a start tag, and decides how its children are read.
     pub(super) fn open(&mut self, found: Element, tag: &Tag<'a>) -> Place {
         let place = self.place();
         match (found, place) {
@@ -183,7 +183,7 @@ impl<'a> Reader<'a, '_> {
         });
     }
 
-    /// Gives a field that was read to the item or the feed.
+    /// Sets a field of the item or of the feed.
     pub(super) fn set(&mut self, field: Field<'_>) {
         match field.element {
             Element::Link => {

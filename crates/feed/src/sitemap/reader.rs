@@ -1,5 +1,5 @@
 //! Reads the XML of sitemaps: every `url` or `sitemap` element is an entry, its
-//! children are told apart by their names and what they stand in.
+//! children are distinguished by their names and by their parent.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::defect::DefectKind;
 use crate::tokens::{Tag, Token, Tokens};
 use crate::{date, html, namespace};
 
-/// More of these in one entry are not kept.
+/// Images, videos and alternates of one entry; more are dropped.
 const MAX_PARTS: usize = 1_000;
 
 /// What the fields that are being read belong to.
@@ -73,7 +73,7 @@ pub(super) fn read<'a>(tokens: Tokens<'a>, root: Tag<'a>, collector: Collector<'
         }
     }
     if !is_closed && !reader.is_stopped {
-        // A location that breaks off is worth less than none.
+        // A truncated location is worse than none.
         reader.field = None;
         let end = reader.tokens.text().len();
         let text = reader.tokens.text();

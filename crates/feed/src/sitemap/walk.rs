@@ -21,7 +21,7 @@ pub struct Step {
 #[derive(Debug)]
 pub struct Walk {
     steps: Vec<Step>,
-    /// The steps to come, as indexes: news, then the newest, then the first.
+    /// The remaining steps, as indexes: news, then the newest, then the first.
     waiting: BinaryHeap<(bool, Option<Timestamp>, Reverse<usize>)>,
     seen: HashSet<String>,
     max_files: usize,

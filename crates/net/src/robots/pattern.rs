@@ -1,6 +1,8 @@
 //! Paths and the patterns of robots.txt, both in one spelling, and whether one
 //! matches the other. Pure; linear in the length of both.
 
+use tidings_text::hex;
+
 /// A path pattern with `*` and a final `$`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
@@ -77,7 +79,10 @@ pub(crate) fn normalize(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let escaped = match bytes[at] {
-            b'%' => bytes.get(at + 1..at + 3).and_then(hex),
+            b'%' => match bytes[at + 1..] {
+                [high, low, ..] => hex::byte(high, low),
+                _ => None,
+            },
             _ => None,
         };
         let byte = escaped.unwrap_or(bytes[at]);
@@ -91,10 +96,4 @@ pub(crate) fn normalize(text: &str) -> String {
         }
     }
     normalized
-}
-
-fn hex(digits: &[u8]) -> Option<u8> {
-    let text = std::str::from_utf8(digits).ok()?;
-    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hex.then(|| u8::from_str_radix(text, 16).ok())?
 }

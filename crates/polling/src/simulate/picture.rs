@@ -17,7 +17,7 @@ const MARKS: [(f64, &str); 7] = [
     (1440.0, "1 d"),
     (10_080.0, "1 w"),
 ];
-/// Told apart by people who see colours differently (Okabe and Ito).
+/// Safe for colour-blind readers (Okabe and Ito).
 const COLOURS: [&str; 4] = ["#999999", "#0072b2", "#d55e00", "#009e73"];
 
 /// One line for each row: the higher the block, the larger the share of items

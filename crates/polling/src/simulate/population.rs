@@ -1,7 +1,7 @@
-//! Made feeds: newsrooms and small sites in different shares, with days, weeks,
+//! Generated feeds: newsrooms and small sites in different shares, with days, weeks,
 //! bursts, batches, deaths and changes. The policies know none of this.
 
-use crate::simulate::dice::Dice;
+use crate::simulate::rng::Rng;
 use crate::simulate::world::{Feed, World};
 
 const HOUR: i64 = 3_600_000;
@@ -99,7 +99,7 @@ impl Population {
         }
     }
 
-    /// The world of a seed: so many feeds, played for so many days.
+    /// The world of a seed: a number of feeds, simulated for a number of days.
     pub fn world(self, feeds: u32, days: u32, seed: u64) -> World {
         let end = START + i64::from(days) * DAY;
         let recipe = self.recipe();
@@ -108,8 +108,8 @@ impl Population {
     }
 }
 
-/// The character of one feed.
-struct Temper {
+/// How one feed publishes.
+struct Profile {
     /// Items per day on an ordinary weekday.
     per_day: f64,
     /// How much busier its busiest hour is than its mean hour, less one.
@@ -119,46 +119,46 @@ struct Temper {
     weekend: f64,
     /// When it stops, in milliseconds since 1970.
     death: i64,
-    /// Batches a day, and their minute; 0 for items one by one.
+    /// Batches per day, and their minute; 0 for items one by one.
     batches: i64,
     minute: i64,
 }
 
 fn feed(id: i64, recipe: &Recipe, end: i64, seed: u64) -> Feed {
-    let mut dice = Dice::of(seed, "feed", id as u64);
+    let mut rng = Rng::of(seed, "feed", id as u64);
     let begin = START - HISTORY * DAY;
     // Every share of the feeds in a row, so that small populations have it too.
     let before = |id: i64| (id as f64 * recipe.newsrooms + 0.5) as i64;
     let is_newsroom = before(id + 1) > before(id);
     let per_day = if is_newsroom {
-        dice.lognormal(25.0, 1.0).min(400.0)
+        rng.lognormal(25.0, 1.0).min(400.0)
     } else {
-        dice.lognormal(0.2, 1.5).min(20.0)
+        rng.lognormal(0.2, 1.5).min(20.0)
     };
-    let peak = dice.pick(&[1.0, 5.0, 8.0, 13.0, 14.0, 15.0, 19.0, 22.0]);
-    let mut temper = Temper {
+    let peak = rng.pick(&[1.0, 5.0, 8.0, 13.0, 14.0, 15.0, 19.0, 22.0]);
+    let mut profile = Profile {
         per_day,
-        swing: if is_newsroom { 0.8 } else { 0.6 } * dice.fraction().sqrt(),
-        peak: peak + 2.0 * dice.normal(),
-        weekend: 0.3 + 0.7 * dice.fraction(),
+        swing: if is_newsroom { 0.8 } else { 0.6 } * rng.fraction().sqrt(),
+        peak: peak + 2.0 * rng.normal(),
+        weekend: 0.3 + 0.7 * rng.fraction(),
         death: i64::MAX,
         batches: 0,
-        minute: (dice.fraction() * 60.0) as i64,
+        minute: (rng.fraction() * 60.0) as i64,
     };
-    if dice.chance(recipe.deaths) {
+    if rng.bernoulli(recipe.deaths) {
         let span = (end - begin) as f64;
-        temper.death = begin + (dice.fraction() * span) as i64;
+        profile.death = begin + (rng.fraction() * span) as i64;
     }
-    if dice.chance(recipe.batches) {
-        temper.batches = dice.pick(&[1, 2, 4, 24]);
+    if rng.bernoulli(recipe.batches) {
+        profile.batches = rng.pick(&[1, 2, 4, 24]);
     }
-    let mut window = dice.pick(&[10, 10, 15, 20, 20, 25, 30, 50, 100]);
-    if temper.batches > 0 {
+    let mut window = rng.pick(&[10, 10, 15, 20, 20, 25, 30, 50, 100]);
+    if profile.batches > 0 {
         // Whoever publishes a batch makes room for it.
-        let batch = per_day / temper.batches as f64;
+        let batch = per_day / profile.batches as f64;
         window = window.max((2.0 * batch) as usize);
     }
-    let mut published = publish(&temper, recipe, begin, end, &mut dice);
+    let mut published = publish(&profile, recipe, begin, end, &mut rng);
     published.sort_unstable();
     // What no document shows any more is only weight.
     let old = published.partition_point(|at| *at < START);
@@ -166,41 +166,41 @@ fn feed(id: i64, recipe: &Recipe, end: i64, seed: u64) -> Feed {
     Feed::new(id, window, published)
 }
 
-fn publish(temper: &Temper, recipe: &Recipe, begin: i64, end: i64, dice: &mut Dice) -> Vec<i64> {
+fn publish(profile: &Profile, recipe: &Recipe, begin: i64, end: i64, rng: &mut Rng) -> Vec<i64> {
     let mut published = Vec::new();
     let mut pace = 1.0;
     for hour in 0..(end - begin) / HOUR {
         let at = begin + hour * HOUR;
-        if at >= temper.death {
+        if at >= profile.death {
             break;
         }
-        if recipe.change_days > 0.0 && dice.chance(1.0 / 24.0 / recipe.change_days) {
-            pace = dice.lognormal(1.0, 1.5).min(30.0);
+        if recipe.change_days > 0.0 && rng.bernoulli(1.0 / 24.0 / recipe.change_days) {
+            pace = rng.lognormal(1.0, 1.5).min(30.0);
         }
         // 1970 began on a Thursday, so day 2 was the first Saturday.
         let day = (at / DAY + 3) % 7;
-        let week = if day >= 5 { temper.weekend } else { 1.0 };
-        let per_day = (temper.per_day * pace * week).min(400.0);
+        let week = if day >= 5 { profile.weekend } else { 1.0 };
+        let per_day = (profile.per_day * pace * week).min(400.0);
         let hour_of_day = (at / HOUR % 24) as f64;
-        if temper.batches > 0 {
-            let every = 24 / temper.batches;
-            if (hour_of_day as i64 + temper.peak as i64).rem_euclid(every) == 0 {
-                let items = dice.poisson(per_day / temper.batches as f64);
-                let minute = at + temper.minute * 60_000;
+        if profile.batches > 0 {
+            let every = 24 / profile.batches;
+            if (hour_of_day as i64 + profile.peak as i64).rem_euclid(every) == 0 {
+                let items = rng.poisson(per_day / profile.batches as f64);
+                let minute = at + profile.minute * 60_000;
                 published.extend((0..items).map(|item| minute + item as i64 * 1000));
             }
             continue;
         }
-        let angle = std::f64::consts::TAU * (hour_of_day - temper.peak) / 24.0;
-        let mean = per_day / 24.0 * (1.0 + temper.swing * angle.cos());
+        let angle = std::f64::consts::TAU * (hour_of_day - profile.peak) / 24.0;
+        let mean = per_day / 24.0 * (1.0 + profile.swing * angle.cos());
         // Bursts bring the same items together, not more of them.
         let alone = mean / (1.0 + recipe.bursts * recipe.followers);
-        for _ in 0..dice.poisson(alone) {
-            let mut moment = at + (dice.fraction() * HOUR as f64) as i64;
+        for _ in 0..rng.poisson(alone) {
+            let mut moment = at + (rng.fraction() * HOUR as f64) as i64;
             published.push(moment);
-            if dice.chance(recipe.bursts) {
-                for _ in 0..dice.geometric(recipe.followers) {
-                    moment += dice.wait(12.0 * 60_000.0) as i64;
+            if rng.bernoulli(recipe.bursts) {
+                for _ in 0..rng.geometric(recipe.followers) {
+                    moment += rng.wait(12.0 * 60_000.0) as i64;
                     published.push(moment);
                 }
             }

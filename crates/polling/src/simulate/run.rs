@@ -8,14 +8,14 @@ use jiff::Timestamp;
 
 use crate::policy::{Outcome, Policy, Poll, first_poll, next_poll};
 use crate::price::{Budget, Demand, PriceControl};
-use crate::simulate::dice::Dice;
 use crate::simulate::measure::{Measured, Tally};
+use crate::simulate::rng::Rng;
 use crate::simulate::world::{Feed, World};
 use crate::state::{Sighting, State};
 use crate::{Hints, units};
 
-/// How often the price is set anew, in milliseconds.
-const PRICE_EVERY: i64 = 600_000;
+/// How often the price is adjusted, in milliseconds.
+const PRICE_INTERVAL: i64 = 600_000;
 
 /// A policy, and what it may spend. The budget is held by the price, so it
 /// binds the adaptive policy only; others spend what they spend.
@@ -30,10 +30,10 @@ struct Player<'a> {
     state: State,
     /// Items that were out at the last poll.
     seen: usize,
-    dice: Dice,
+    rng: Rng,
 }
 
-/// Plays `world` and measures. `progress` is told each simulated day.
+/// Plays `world` and measures. `progress` is called on each simulated day.
 pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMut()) -> Measured {
     let Spending { policy, budget } = spending;
     let mut players: Vec<Player<'_>> = world
@@ -43,7 +43,7 @@ pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMu
             feed,
             state: State::default(),
             seen: 0,
-            dice: Dice::of(seed, "poll", feed.id as u64),
+            rng: Rng::of(seed, "poll", feed.id as u64),
         })
         .collect();
     let start = moment(world.start);
@@ -64,7 +64,7 @@ pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMu
             progress();
             next_day += (units::DAY * 1000.0) as i64;
         }
-        if now >= control.at + PRICE_EVERY {
+        if now >= control.at + PRICE_INTERVAL {
             control = control.next(moment(now), requests_since, budget);
             price = control.price(demand, budget);
             requests_since = 0;
@@ -81,7 +81,7 @@ pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMu
             weight: 1.0,
             price,
             now: moment(now),
-            random: player.dice.fraction(),
+            random: player.rng.fraction(),
         };
         let (state, due) = next_poll(&player.state, &poll);
         demand.0 += state.demand(1.0).0 - player.state.demand(1.0).0;

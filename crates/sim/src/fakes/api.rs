@@ -208,9 +208,10 @@ fn decoded(text: &str) -> String {
         bytes.push(match byte {
             b'+' => b' ',
             b'%' => {
-                let digits: Vec<u8> = rest.by_ref().take(2).collect();
-                let digits = String::from_utf8_lossy(&digits).into_owned();
-                u8::from_str_radix(&digits, 16).unwrap_or(b'?')
+                let (high, low) = (rest.next(), rest.next());
+                high.zip(low)
+                    .and_then(|(high, low)| tidings_text::hex::byte(high, low))
+                    .unwrap_or(b'?')
             }
             byte => byte,
         });

@@ -120,8 +120,5 @@ fn file(state: &ApiState, slot: i64) -> Vec<u8> {
 
 fn md5(bytes: &[u8]) -> String {
     use md5::{Digest as _, Md5};
-    Md5::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    tidings_text::hex::encode(Md5::digest(bytes))
 }

@@ -8,12 +8,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tidings_net::Client;
+use tidings_text::hex;
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
 };
 use tokio::time::timeout;
-
-use crate::hex::hex;
 
 /// The longest line: an INFO that lists a large cluster.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
@@ -118,7 +117,7 @@ impl Connection {
         let mut connection = Self {
             stream: BufReader::new(stream),
             server,
-            inbox: format!("_INBOX.{}", hex(&random)),
+            inbox: format!("_INBOX.{}", hex::encode(random)),
             requests: 0,
         };
         let mut connect_options = json!({

@@ -127,14 +127,14 @@ async fn write_keys(
 
 /// The documents under each key of the look-up for one text.
 fn lists<'a>(under: &'a Under, sketch: &'a Sketch) -> impl Iterator<Item = &'a [FrontierId]> {
-    let sought = sketch.sought().iter();
+    let sought = sketch.lookup_keys().iter();
     sought.map(|key| under.get(&stored_key(*key)).map_or(&[][..], Vec::as_slice))
 }
 
 async fn under_keys(connection: &mut Connection<'_>, sketches: &[&Sketch]) -> Result<Under> {
     let mut keys: Vec<i64> = sketches
         .iter()
-        .flat_map(|sketch| sketch.sought())
+        .flat_map(|sketch| sketch.lookup_keys())
         .map(|key| stored_key(*key))
         .collect();
     keys.sort_unstable();

@@ -62,7 +62,7 @@ fn under_keys(connection: &Connection, sketch: &Sketch) -> rusqlite::Result<Vec<
     let mut select = connection
         .prepare_cached("SELECT host_id, url_id FROM sketch_keys WHERE sketch_key = ?1")?;
     let mut under = |key: &u64| select.query_map([stored_key(*key)], id)?.collect();
-    sketch.sought().iter().map(&mut under).collect()
+    sketch.lookup_keys().iter().map(&mut under).collect()
 }
 
 fn id(row: &Row<'_>) -> rusqlite::Result<FrontierId> {

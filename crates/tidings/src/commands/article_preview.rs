@@ -19,12 +19,10 @@ pub(crate) struct SelectorMatches {
 
 fn page<'a>(response: &'a Response, selectors: Option<&'a Selectors>) -> Page<'a> {
     let content_type = response.header("content-type").unwrap_or_default();
-    let charset = content_type.split_once("charset=").map(|(_, rest)| rest);
-    let charset = charset.and_then(|rest| rest.split(';').next());
     Page {
         html: &response.body,
         url: response.url.as_str(),
-        charset: charset.map(|name| name.trim().trim_matches(['"', '\''])),
+        charset: tidings_text::charset::from_content_type(content_type),
         selectors,
         feed: None,
         now: Timestamp::now(),

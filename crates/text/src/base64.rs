@@ -1,7 +1,8 @@
-//! Base64 as Atom uses it for content that is neither text nor XML. White space
-//! is skipped; anything else that does not belong refuses the whole.
+//! Base64 as Atom uses it for content that is neither text nor XML: lenient with
+//! white space, missing padding and either alphabet. Any other byte is refused.
 
-pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+/// The decoded bytes; none if a byte belongs to neither alphabet.
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0_u8);
     for byte in text.trim().trim_end_matches('=').bytes() {

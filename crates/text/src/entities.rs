@@ -1,21 +1,22 @@
-//! References in XML text, decoded once: numbers, the five of XML and the
-//! names of HTML. Entities of a DTD are never expanded; what is unknown stays
-//! as it was written.
+//! Character references (`&amp;`, `&#8217;`, `&eacute;`), decoded once: numbers,
+//! the five names of XML and those of HTML. Entities of a DTD are never
+//! expanded; what is unknown stays as it was written, and no reference becomes
+//! NUL or another control character.
 
 use std::borrow::Cow;
 
-use quick_xml::escape::resolve_html5_entity;
+use html_escape::NAMED_ENTITIES;
 
 /// The longest name of HTML has 31 letters; numbers are shorter.
 const MAX_NAME: usize = 32;
 
 /// Text with its references decoded.
-pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
+pub fn decode(raw: &str) -> Cow<'_, str> {
     decode_checked(raw).0
 }
 
-/// The same, and whether there is an ampersand that starts no reference.
-pub(crate) fn decode_checked(raw: &str) -> (Cow<'_, str>, bool) {
+/// Like [`decode`], and whether there is an ampersand that starts no reference.
+pub fn decode_checked(raw: &str) -> (Cow<'_, str>, bool) {
     match memchr::memchr(b'&', raw.as_bytes()) {
         None => (Cow::Borrowed(raw), false),
         Some(first) => {
@@ -26,8 +27,9 @@ pub(crate) fn decode_checked(raw: &str) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// Appends text with its references decoded. Says the same.
-pub(crate) fn decode_into(raw: &str, text: &mut String) -> bool {
+/// Appends text with its references decoded. True if there is an ampersand that
+/// starts no reference.
+pub fn decode_into(raw: &str, text: &mut String) -> bool {
     match memchr::memchr(b'&', raw.as_bytes()) {
         None => {
             text.push_str(raw);
@@ -59,10 +61,13 @@ fn decode_from(raw: &str, first: usize, text: &mut String) -> bool {
     }
 }
 
-/// Decodes the reference at the start and says how many bytes it took.
-pub(crate) fn reference(rest: &str, text: &mut String) -> usize {
+/// Appends the character of the reference at the start of `rest`, or its
+/// ampersand if it is none, and returns the number of bytes consumed.
+///
+/// `rest` must start with an ampersand.
+pub fn reference(rest: &str, text: &mut String) -> usize {
     let bytes = rest.as_bytes();
-    // What escaped markup consists of.
+    // The fast path: escaped markup consists of these.
     match bytes {
         [b'&', b'l', b't', b';', ..] => return pushed(text, '<', 4),
         [b'&', b'g', b't', b';', ..] => return pushed(text, '>', 4),
@@ -90,12 +95,14 @@ fn push_named(name: &str, text: &mut String) -> bool {
         text.extend(character);
         return character.is_some();
     }
-    let characters = match name {
-        "apos" => Some("'"),
-        name => resolve_html5_entity(name),
-    };
+    let characters = named(name);
     text.push_str(characters.unwrap_or_default());
     characters.is_some()
+}
+
+fn named(name: &str) -> Option<&'static str> {
+    let at = NAMED_ENTITIES.binary_search_by(|(known, _)| known.cmp(&name.as_bytes()));
+    at.ok().map(|at| NAMED_ENTITIES[at].1)
 }
 
 fn pushed(text: &mut String, c: char, consumed: usize) -> usize {
@@ -113,10 +120,12 @@ fn character(number: &str) -> Option<char> {
         None => number.parse(),
     };
     let code = code.ok()?;
-    if (0x80..0xa0).contains(&code) {
-        return Some(windows_1252(code));
-    }
-    Some(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER))
+    let character = match code {
+        0x80..0xa0 => windows_1252(code),
+        code => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
+    };
+    let is_invisible = character.is_control() && !character.is_whitespace();
+    Some(if is_invisible { ' ' } else { character })
 }
 
 /// Numbers of the C1 range mean windows-1252, as in HTML.
@@ -144,6 +153,12 @@ mod tests {
             ("?a=1&copy=2;x", "?a=1&copy=2;x"),
             ("&unknown; &; &# &#x; &#xzz;", "&unknown; &; &# &#x; &#xzz;"),
             ("&CounterClockwiseContourIntegral;", "∳"),
+            ("&Alpha;&alpha;&ZeroWidthSpace;", "Αα\u{200b}"),
+            ("it&#8217;s &#x2014; &#151;", "it’s — —"),
+            ("AT&T; R&D", "AT&T; R&D"),
+            ("x & y &foo &amp; z", "x & y &foo & z"),
+            ("&#0;&#1;&#10;&#129;", "  \n "),
+            ("&#+65; &#99999999999;", "&#+65; &#99999999999;"),
             ("a&", "a&"),
         ] {
             assert_eq!(decode(raw), text, "{raw}");

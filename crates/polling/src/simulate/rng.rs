@@ -1,16 +1,16 @@
-//! Repeatable chance for the simulation (SplitMix64): the same seed and name
-//! roll the same on every machine. Never for secrets.
+//! The random number generator of the simulation (SplitMix64): the same seed and
+//! name give the same numbers on every machine. Never for secrets.
 
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn of(seed: u64, what: &str, number: u64) -> Self {
         let name = what.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        let mut dice = Self(seed ^ name);
-        let mixed = dice.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = Self(seed ^ name);
+        let mixed = rng.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed)
     }
 
@@ -27,7 +27,7 @@ impl Dice {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub(crate) fn chance(&mut self, share: f64) -> bool {
+    pub(crate) fn bernoulli(&mut self, share: f64) -> bool {
         self.fraction() < share
     }
 
@@ -65,7 +65,7 @@ impl Dice {
     pub(crate) fn geometric(&mut self, mean: f64) -> usize {
         let goes_on = mean / (1.0 + mean);
         let mut count = 0;
-        while self.chance(goes_on) && count < 1000 {
+        while self.bernoulli(goes_on) && count < 1000 {
             count += 1;
         }
         count
