@@ -132,7 +132,7 @@ fn a_site_is_added_run_and_read() {
     assert_eq!(document["title"], story.title.as_str());
     assert_eq!(document["id"], story.key.to_string());
     assert_eq!(document["tags"][0], "harbour");
-    assert!(document["also_told_by"].is_array(), "{document}");
+    assert!(document["near_duplicates"].is_array(), "{document}");
     let text = desk.ok(&["doc", &story.url]);
     assert!(text.contains(&story.title), "{text}");
     let html = desk.ok(&["doc", &story.url, "--html"]);

@@ -195,7 +195,7 @@ async fn add_source(
         },
     };
     match health.word {
-        "paused" => facts.paused.push(told),
+        "feed paused" => facts.paused.push(told),
         "failing" => facts.failing.push(told),
         _ => {}
     }
