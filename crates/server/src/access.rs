@@ -1,6 +1,6 @@
-//! Who asks: tokens for programs, sessions for people, and how often one may
-//! guess. Secrets are held only as hashes; sessions live in memory and end with
-//! the process, with their token, or after half a day.
+//! Authentication: tokens for programs, sessions for browsers, and a limit on failed
+//! attempts. Secrets are held only as hashes; sessions live in memory and end with the
+//! process, with their token, or after half a day.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,28 +16,28 @@ use tidings_store::{Role, Store, Token};
 use crate::problem::Problem;
 
 pub(crate) const COOKIE: &str = "tidings_session";
-const SESSION: Duration = Duration::from_secs(12 * 3600);
-const MOST_SESSIONS: usize = 1000;
-/// How long an answer about a token may be believed: a revoked one ends within it.
-const BELIEVED: Duration = Duration::from_secs(1);
-/// Wrong tokens and logins from one address in a minute.
-const GUESSES: u32 = 10;
-const GUESS_WINDOW: Duration = Duration::from_secs(60);
-const MOST_ADDRESSES: usize = 10_000;
+const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
+const MAX_SESSIONS: usize = 1000;
+/// How long a token lookup is cached: a revoked token stops working within it.
+const TOKEN_CACHE_TTL: Duration = Duration::from_secs(1);
+/// Token lookups and logins of one address per window.
+const MAX_ATTEMPTS: u32 = 10;
+const ATTEMPT_WINDOW: Duration = Duration::from_secs(60);
+const MAX_ADDRESSES: usize = 10_000;
 
-/// Someone who may be here.
+/// An authenticated user or program.
 #[derive(Debug, Clone)]
-pub(crate) struct Who {
+pub(crate) struct Principal {
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) token_id: i64,
-    /// What a form must repeat; none for programs, whose token no site can send.
+    /// What forms must repeat; `None` for bearer tokens, which no other site can send.
     pub(crate) csrf: Option<String>,
 }
 
 #[derive(Debug)]
 struct Session {
-    who: Who,
+    principal: Principal,
     ends: Instant,
 }
 
@@ -47,9 +47,9 @@ type Hash = [u8; 32];
 pub(crate) struct Access {
     store: Store,
     sessions: Mutex<HashMap<Hash, Session>>,
-    seen: Mutex<HashMap<Hash, (Token, Instant)>>,
+    cached: Mutex<HashMap<Hash, (Token, Instant)>>,
     valid: tokio::sync::Mutex<Option<(Vec<i64>, Instant)>>,
-    guesses: Mutex<HashMap<IpAddr, (Instant, u32)>>,
+    attempts: Mutex<HashMap<IpAddr, (Instant, u32)>>,
 }
 
 /// A secret of 256 random bits, easy to copy.
@@ -68,7 +68,7 @@ fn hash(secret: &str) -> Hash {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // Nothing in here can be half changed.
+    // No value in here is ever half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -77,19 +77,19 @@ impl Access {
         Self {
             store,
             sessions: Mutex::default(),
-            seen: Mutex::default(),
+            cached: Mutex::default(),
             valid: tokio::sync::Mutex::default(),
-            guesses: Mutex::default(),
+            attempts: Mutex::default(),
         }
     }
 
-    /// Who a request is from. A token that is sent and wrong is an error; a
-    /// session that has ended is nobody.
+    /// The sender of a request. An invalid token is an error; an expired session is
+    /// `None`.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
         peer: IpAddr,
-    ) -> Result<Option<Who>, Problem> {
+    ) -> Result<Option<Principal>, Problem> {
         if let Some(value) = headers.get(header::AUTHORIZATION) {
             let text = value.to_str().unwrap_or_default();
             let secret = text
@@ -99,7 +99,7 @@ impl Access {
             let Some(secret) = secret else {
                 return Err(Problem::new(
                     StatusCode::UNAUTHORIZED,
-                    "a bearer token is expected",
+                    "the Authorization header has no bearer token",
                 ));
             };
             return self.token(secret, peer).await.map(Some);
@@ -107,10 +107,10 @@ impl Access {
         let Some(hash) = cookie(headers).map(hash) else {
             return Ok(None);
         };
-        let who = {
+        let principal = {
             let mut sessions = locked(&self.sessions);
             match sessions.get(&hash) {
-                Some(session) if session.ends > Instant::now() => session.who.clone(),
+                Some(session) if session.ends > Instant::now() => session.principal.clone(),
                 Some(_) => {
                     sessions.remove(&hash);
                     return Ok(None);
@@ -118,8 +118,8 @@ impl Access {
                 None => return Ok(None),
             }
         };
-        match self.is_valid(who.token_id).await? {
-            true => Ok(Some(who)),
+        match self.is_valid(principal.token_id).await? {
+            true => Ok(Some(principal)),
             false => {
                 locked(&self.sessions).remove(&hash);
                 Ok(None)
@@ -127,54 +127,54 @@ impl Access {
         }
     }
 
-    /// The token of a secret. Guessing costs the guesser's address its tries.
-    async fn token(&self, secret: &str, peer: IpAddr) -> Result<Who, Problem> {
+    /// Looks up a secret. Failed lookups count against the address.
+    async fn token(&self, secret: &str, peer: IpAddr) -> Result<Principal, Problem> {
         let hash = hash(secret);
-        let known = locked(&self.seen)
+        let known = locked(&self.cached)
             .get(&hash)
-            .filter(|(_, at)| at.elapsed() < BELIEVED)
+            .filter(|(_, at)| at.elapsed() < TOKEN_CACHE_TTL)
             .map(|(token, _)| token.clone());
         let token = match known {
             Some(token) => Some(token),
             None => {
-                self.may_guess(peer)?;
+                self.check_attempts(peer)?;
                 self.store.use_token(secret).await?
             }
         };
         let Some(token) = token else {
-            self.guessed(peer);
-            locked(&self.seen).remove(&hash);
+            self.count_attempt(peer);
+            locked(&self.cached).remove(&hash);
             return Err(Problem::new(
                 StatusCode::UNAUTHORIZED,
-                "this token is unknown, was revoked or has expired",
+                "the token is unknown, revoked or expired",
             ));
         };
-        let who = Who {
+        let principal = Principal {
             name: token.name.clone(),
             role: token.role,
             token_id: token.token_id,
             csrf: None,
         };
-        let mut seen = locked(&self.seen);
-        if seen
+        let mut cached = locked(&self.cached);
+        if cached
             .get(&hash)
-            .is_none_or(|(_, at)| at.elapsed() >= BELIEVED)
+            .is_none_or(|(_, at)| at.elapsed() >= TOKEN_CACHE_TTL)
         {
-            seen.retain(|_, (_, at)| at.elapsed() < BELIEVED);
-            seen.insert(hash, (token, Instant::now()));
+            cached.retain(|_, (_, at)| at.elapsed() < TOKEN_CACHE_TTL);
+            cached.insert(hash, (token, Instant::now()));
         }
-        Ok(who)
+        Ok(principal)
     }
 
-    /// Whether a token is still good, as of a second ago at most.
+    /// Whether a token is valid, as of at most a second ago.
     pub(crate) async fn is_valid(&self, token_id: i64) -> Result<bool, Problem> {
         let mut valid = self.valid.lock().await;
         match valid.as_ref() {
-            Some((ids, at)) if at.elapsed() < BELIEVED => Ok(ids.contains(&token_id)),
+            Some((ids, at)) if at.elapsed() < TOKEN_CACHE_TTL => Ok(ids.contains(&token_id)),
             _ => {
                 let (tokens, now) = (self.store.tokens().await?, self.store.now().await?);
-                let good = tokens.iter().filter(|token| token.is_valid(now));
-                let ids: Vec<i64> = good.map(|token| token.token_id).collect();
+                let valid_tokens = tokens.iter().filter(|token| token.is_valid(now));
+                let ids: Vec<i64> = valid_tokens.map(|token| token.token_id).collect();
                 let is_valid = ids.contains(&token_id);
                 *valid = Some((ids, Instant::now()));
                 Ok(is_valid)
@@ -182,27 +182,27 @@ impl Access {
         }
     }
 
-    /// Forgets what was believed of tokens, after one was made or revoked here.
+    /// Clears the cached lookups, after a token was created or revoked here.
     pub(crate) async fn tokens_changed(&self) {
         *self.valid.lock().await = None;
-        locked(&self.seen).clear();
+        locked(&self.cached).clear();
     }
 
     /// Opens a session for the holder of a token; the value of its cookie.
     pub(crate) async fn log_in(&self, secret: &str, peer: IpAddr) -> Result<String, Problem> {
-        self.may_guess(peer)?;
-        self.guessed(peer);
+        self.check_attempts(peer)?;
+        self.count_attempt(peer);
         let Some(token) = self.store.use_token(secret.trim()).await? else {
             return Err(Problem {
                 field: Some("token".to_owned()),
                 ..Problem::new(
                     StatusCode::UNAUTHORIZED,
-                    "This token is unknown, was revoked or has expired.",
+                    "The token is unknown, revoked or expired.",
                 )
             });
         };
         let value = random().map_err(Problem::internal)?;
-        let who = Who {
+        let principal = Principal {
             name: token.name,
             role: token.role,
             token_id: token.token_id,
@@ -211,15 +211,15 @@ impl Access {
         let now = Instant::now();
         let mut sessions = locked(&self.sessions);
         sessions.retain(|_, session| session.ends > now);
-        if sessions.len() >= MOST_SESSIONS {
+        if sessions.len() >= MAX_SESSIONS {
             let first = sessions
                 .iter()
                 .min_by_key(|(_, session)| session.ends)
                 .map(|(hash, _)| *hash);
             first.map(|hash| sessions.remove(&hash));
         }
-        let ends = now + SESSION;
-        sessions.insert(hash(&value), Session { who, ends });
+        let ends = now + SESSION_TTL;
+        sessions.insert(hash(&value), Session { principal, ends });
         Ok(value)
     }
 
@@ -233,27 +233,27 @@ impl Access {
         locked(&self.sessions).len()
     }
 
-    fn may_guess(&self, peer: IpAddr) -> Result<(), Problem> {
-        let guesses = locked(&self.guesses);
-        match guesses.get(&peer) {
-            Some((since, count)) if since.elapsed() < GUESS_WINDOW && *count >= GUESSES => {
-                let left = GUESS_WINDOW.saturating_sub(since.elapsed()).as_secs() + 1;
+    fn check_attempts(&self, peer: IpAddr) -> Result<(), Problem> {
+        let attempts = locked(&self.attempts);
+        match attempts.get(&peer) {
+            Some((since, count)) if since.elapsed() < ATTEMPT_WINDOW && *count >= MAX_ATTEMPTS => {
+                let left = ATTEMPT_WINDOW.saturating_sub(since.elapsed()).as_secs() + 1;
                 Err(Problem::too_many(
                     left,
-                    "too many tries from this address; wait a minute",
+                    "too many failed attempts from this address; retry after 60 s",
                 ))
             }
             _ => Ok(()),
         }
     }
 
-    fn guessed(&self, peer: IpAddr) {
-        let mut guesses = locked(&self.guesses);
-        if guesses.len() >= MOST_ADDRESSES {
-            guesses.retain(|_, (since, _)| since.elapsed() < GUESS_WINDOW);
+    fn count_attempt(&self, peer: IpAddr) {
+        let mut attempts = locked(&self.attempts);
+        if attempts.len() >= MAX_ADDRESSES {
+            attempts.retain(|_, (since, _)| since.elapsed() < ATTEMPT_WINDOW);
         }
-        let (since, count) = guesses.entry(peer).or_insert((Instant::now(), 0));
-        if since.elapsed() >= GUESS_WINDOW {
+        let (since, count) = attempts.entry(peer).or_insert((Instant::now(), 0));
+        if since.elapsed() >= ATTEMPT_WINDOW {
             (*since, *count) = (Instant::now(), 0);
         }
         *count += 1;
@@ -271,8 +271,8 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
         .map(|(_, value)| value)
 }
 
-/// Whether two secrets are the same, in a time that says nothing about either.
-pub(crate) fn same(a: &str, b: &str) -> bool {
+/// Compares two secrets in constant time.
+pub(crate) fn constant_time_eq(a: &str, b: &str) -> bool {
     let (a, b) = (hash(a), hash(b));
     a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

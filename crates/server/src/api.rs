@@ -1,5 +1,5 @@
-//! The handlers of the API, one file for each subject. They translate between
-//! HTTP and the store or the engine, and decide nothing.
+//! The handlers of the API, one file per subject. They translate between HTTP and
+//! the store or the engine, and decide nothing.
 
 pub(crate) mod audit;
 pub(crate) mod bulk;
@@ -9,16 +9,10 @@ pub(crate) mod feeds;
 pub(crate) mod frontier;
 pub(crate) mod health;
 pub(crate) mod hosts;
+pub(crate) mod metrics;
+pub(crate) mod openapi;
 pub(crate) mod sinks;
 pub(crate) mod sources;
 pub(crate) mod stream;
 pub(crate) mod tasks;
 pub(crate) mod tokens;
-
-use serde::Serialize;
-
-/// How many things a call changed.
-#[derive(Debug, Serialize)]
-pub(crate) struct Changed {
-    pub(crate) changed: u64,
-}

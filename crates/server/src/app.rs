@@ -1,38 +1,38 @@
-//! What all requests share: the store, the way out, who is logged in, and the
-//! counters. State that matters is in the store; what is here may be lost.
+//! What all requests share: the store, the HTTP client, sessions and metrics. State
+//! that must survive a restart is in the store; what is here may be lost.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
+use serde_json::Value as Json;
 use tidings_engine::{FetchContext, PollOptions, Poller};
 use tidings_net::Client;
 use tidings_sinks::{SearchError, SearchIndex};
 use tidings_store::Store;
-use tokio::sync::watch;
 
 use crate::access::Access;
+use crate::event_tail::EventTail;
 use crate::history::History;
-use crate::server::ServerOptions;
-use crate::tail::Tail;
+use crate::metrics::RequestMetrics;
+use crate::open_streams::OpenStreams;
+use crate::options::ServerOptions;
 
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) client: Client,
-    /// For polls that a person asks for; its loop is never run here.
+    /// For polls that a user starts; its loop never runs here.
     pub(crate) poller: Arc<Poller>,
     pub(crate) options: ServerOptions,
     pub(crate) address: SocketAddr,
     pub(crate) access: Access,
-    pub(crate) history: History,
-    pub(crate) answered: Answered,
-    pub(crate) streams: AtomicUsize,
-    pub(crate) tail: Tail,
+    /// The OpenAPI document of the routes that are served.
+    pub(crate) openapi: Json,
+    pub(crate) history: Arc<History>,
+    pub(crate) request_metrics: RequestMetrics,
+    pub(crate) streams: Arc<OpenStreams>,
+    pub(crate) event_tail: Arc<EventTail>,
     search: Mutex<Option<Arc<SearchIndex>>>,
-    stopping: watch::Sender<bool>,
 }
 
 impl App {
@@ -41,67 +41,33 @@ impl App {
         address: SocketAddr,
         store: Store,
         client: Client,
+        openapi: Json,
     ) -> Self {
-        let outside = FetchContext::new(client.clone(), store.clone());
+        let context = FetchContext::new(client.clone(), store.clone());
         Self {
-            poller: Arc::new(Poller::new(outside, PollOptions::default())),
+            poller: Arc::new(Poller::new(context, PollOptions::default())),
             access: Access::new(store.clone()),
             store,
             client,
             options,
             address,
-            history: History::default(),
-            answered: Answered::default(),
-            streams: AtomicUsize::new(0),
-            tail: Tail::default(),
+            openapi,
+            history: Arc::default(),
+            request_metrics: RequestMetrics::default(),
+            streams: Arc::default(),
+            event_tail: Arc::default(),
             search: Mutex::default(),
-            stopping: watch::Sender::new(false),
         }
     }
 
-    /// The embedded search: opened when it is first needed, for it is made by
-    /// the first delivery.
+    /// The embedded search index: opened at first use, because the first delivery
+    /// creates it.
     pub(crate) fn search(&self) -> Option<Result<Arc<SearchIndex>, SearchError>> {
         let folder = self.options.search_folder.as_ref()?;
-        let mut kept = self.search.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(index) = kept.as_ref() {
+        let mut opened = self.search.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = opened.as_ref() {
             return Some(Ok(Arc::clone(index)));
         }
-        Some(SearchIndex::open(folder).map(|index| Arc::clone(kept.insert(Arc::new(index)))))
-    }
-
-    pub(crate) fn stop_streams(&self) {
-        // Without receivers there is no stream to stop.
-        self.stopping.send_replace(true);
-    }
-
-    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
-        self.stopping.subscribe()
-    }
-
-    pub(crate) fn open_streams(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
-    }
-}
-
-/// How requests were answered, for the metrics.
-#[derive(Debug, Default)]
-pub(crate) struct Answered(Mutex<BTreeMap<RouteStatus, (u64, Duration)>>);
-
-/// A path of the table, and a status.
-type RouteStatus = (&'static str, u16);
-
-impl Answered {
-    /// `route` is a path of the table, never what a stranger typed.
-    pub(crate) fn note(&self, route: &'static str, status: u16, since: Instant) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, time) = all.entry((route, status)).or_default();
-        *count += 1;
-        *time += since.elapsed();
-    }
-
-    pub(crate) fn all(&self) -> Vec<(RouteStatus, (u64, Duration))> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().map(|(key, value)| (*key, *value)).collect()
+        Some(SearchIndex::open(folder).map(|index| Arc::clone(opened.insert(Arc::new(index)))))
     }
 }

@@ -1,27 +1,26 @@
-//! The last hour in samples, for rates and charts. Kept in memory: after a
-//! restart it begins anew, and nothing but charts depends on it.
+//! Samples of the last hour, for rates and charts. Held in memory: it starts empty
+//! after a restart, and nothing but charts depends on it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tidings_store::{Moment, StoreError};
+use tidings_store::{Moment, Store, StoreError};
 use tracing::debug;
 
-use crate::app::App;
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_SAMPLES: usize = 720;
 
-const EVERY: Duration = Duration::from_secs(5);
-const KEPT: usize = 720;
-
-/// How things stood at a moment.
+/// Totals at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub(crate) at: Moment,
     pub(crate) found: i64,
-    pub(crate) waiting: i64,
+    pub(crate) queued: i64,
     pub(crate) fetched: i64,
-    /// Failed or dead right now.
-    pub(crate) failed: i64,
+    pub(crate) retrying: i64,
+    /// Status `dead`: failed permanently or redirected.
+    pub(crate) dead: i64,
     pub(crate) delivered: i64,
 }
 
@@ -29,9 +28,9 @@ pub(crate) struct Sample {
 pub(crate) struct History(Mutex<VecDeque<Sample>>);
 
 impl History {
-    pub(crate) fn note(&self, sample: Sample) {
+    pub(crate) fn record(&self, sample: Sample) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if samples.len() == KEPT {
+        if samples.len() == MAX_SAMPLES {
             samples.pop_front();
         }
         samples.push_back(sample);
@@ -42,7 +41,7 @@ impl History {
         samples.iter().copied().collect()
     }
 
-    /// How much something grew in a minute, over the last five.
+    /// Growth per minute, over the last five minutes.
     pub(crate) fn per_minute(&self, of: impl Fn(&Sample) -> i64) -> Option<f64> {
         let samples = self.all();
         let last = samples.last()?;
@@ -53,27 +52,28 @@ impl History {
     }
 }
 
-pub(crate) async fn take(app: &App) -> Result<Sample, StoreError> {
-    let stats = app.store.stats().await?;
+pub(crate) async fn sample(store: &Store) -> Result<Sample, StoreError> {
+    let stats = store.stats().await?;
     let of = |status: &str| stats.by_status.get(status).copied().unwrap_or(0);
-    let sinks = app.store.outbox().await?;
+    let sinks = store.outbox().await?;
     Ok(Sample {
-        at: app.store.now().await?,
+        at: store.now().await?,
         found: stats.by_status.values().sum(),
-        waiting: of("pending") + of("failed") + of("fetching"),
+        queued: of("pending") + of("failed") + of("fetching"),
         fetched: of("fetched"),
-        failed: of("failed") + of("dead"),
+        retrying: of("failed"),
+        dead: of("dead"),
         delivered: sinks.iter().map(|sink| sink.delivered).sum(),
     })
 }
 
-/// Takes a sample now and then, for ever.
-pub(crate) async fn sample(app: Arc<App>) {
+/// Records samples for as long as the server runs.
+pub(crate) async fn record_samples(history: Arc<History>, store: Store) {
     loop {
-        match take(&app).await {
-            Ok(sample) => app.history.note(sample),
-            Err(error) => debug!(%error, "there is no sample of now"),
+        match sample(&store).await {
+            Ok(sample) => history.record(sample),
+            Err(error) => debug!(%error, "cannot sample totals"),
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
 }

@@ -1,24 +1,33 @@
 //! The server: REST API, live streams, metrics and the dashboard.
 //!
-//! Everything it shows and does goes through the store and the engine; it has no
-//! way of its own to the data. Every request passes one door (`door`), and every
-//! route stands in one table (`routes`) with the role that it needs.
+//! Everything it shows and does goes through the store and the engine. Every request
+//! passes `request_guard`; every route stands in a table of `routes` with the role
+//! that it requires. Modules import downwards: `routes` names handlers, handlers use
+//! `request`, `response` and `app`, and only `server` imports the tables.
 
 mod access;
 mod api;
 mod app;
 mod assets;
-mod call;
-mod door;
+mod body_fields;
+mod event_tail;
 mod history;
+mod metrics;
+mod open_streams;
 mod openapi;
+mod options;
 mod pages;
+mod params;
 mod problem;
+mod request;
+mod request_guard;
+mod response;
+mod route;
 mod routes;
 mod server;
-mod tail;
 
 pub use access::new_secret;
-pub use pages::health::Health;
-pub use routes::{Described, described_routes};
-pub use server::{Server, ServerError, ServerOptions, Setting};
+pub use options::{ServerOptions, Setting};
+pub use pages::source_health::Health;
+pub use routes::{RouteDescription, described_routes};
+pub use server::{Server, ServerError};

@@ -1,5 +1,5 @@
-//! What goes wrong, as it is told: RFC 9457 to programs, a page to people. What
-//! is ours to know (paths, SQL, addresses) goes to the log and never outside.
+//! Errors as clients see them: problem details (RFC 9457) in the API, a page in the
+//! dashboard. Internals (paths, SQL, addresses) go to the log and never to clients.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -8,14 +8,14 @@ use serde_json::json;
 use tidings_engine::RegistryError;
 use tidings_store::StoreError;
 
-/// A request that was not done, and why.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) detail: String,
-    /// The part of the request that is wrong.
+    /// The invalid part of the request.
     pub(crate) field: Option<String>,
-    /// Seconds after which it may work.
+    /// Seconds until a retry may succeed.
     pub(crate) retry_after: Option<u64>,
     /// For the log only.
     pub(crate) cause: Option<String>,
@@ -32,7 +32,7 @@ impl Problem {
         }
     }
 
-    /// A part of the request is wrong.
+    /// A part of the request is invalid.
     pub(crate) fn field(name: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             field: Some(name.into()),
@@ -41,7 +41,7 @@ impl Problem {
     }
 
     pub(crate) fn not_found(what: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("there is no {what}"))
+        Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
     }
 
     pub(crate) fn forbidden(why: impl Into<String>) -> Self {
@@ -60,7 +60,7 @@ impl Problem {
             cause: Some(cause.to_string()),
             ..Self::new(
                 StatusCode::INTERNAL_SERVER_ERROR,
-                "something went wrong here; the log has it under this request_id",
+                "internal error; the log has the cause under this request_id",
             )
         }
     }
@@ -86,12 +86,12 @@ impl Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        self.mark(&mut response);
+        self.apply_to(&mut response);
         response
     }
 
     /// Status and headers, whatever the body is.
-    pub(crate) fn mark(&self, response: &mut Response) {
+    pub(crate) fn apply_to(&self, response: &mut Response) {
         *response.status_mut() = self.status;
         if let Some(seconds) = self.retry_after {
             response
@@ -117,7 +117,7 @@ impl From<StoreError> for Problem {
                 cause: Some(error.to_string()),
                 ..Self::new(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "the store does not answer; try again in a moment",
+                    "store unavailable; retry in 2 s",
                 )
             },
             error => Self::internal(error),
@@ -137,8 +137,8 @@ impl From<RegistryError> for Problem {
     }
 }
 
-/// The setting that a message is about: the name in backticks, or the first word
-/// that looks like one.
+/// The setting that a message names: in backticks, or the first word that looks like
+/// a setting.
 pub(crate) fn field_in(message: &str) -> String {
     if let Some((_, rest)) = message.split_once("field `")
         && let Some((name, _)) = rest.split_once('`')

@@ -1,9 +1,7 @@
-//! The listener: binds, says what it bound to, serves until it is told to stop.
-//! Never reachable without a token: the first start makes one, for whoever
-//! started it to print.
+//! The listener: binds, reports its address, serves until it is stopped. Never
+//! reachable without a token: the first start creates one, which the caller prints.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,48 +18,19 @@ use tokio::sync::watch;
 
 use crate::access::new_secret;
 use crate::app::App;
-use crate::routes::Verb;
-use crate::{door, history, routes, tail};
+use crate::openapi::openapi;
+use crate::options::ServerOptions;
+use crate::route::Method;
+use crate::{event_tail, history, request_guard, routes};
 
-/// How the server is reached, and what it may show.
-#[derive(Debug, Clone)]
-pub struct ServerOptions {
-    pub bind: SocketAddr,
-    /// Names under which it is reached besides localhost and the bound address.
-    pub public_hosts: Vec<String>,
-    /// Where the embedded search keeps its index, if there is one.
-    pub search_folder: Option<PathBuf>,
-    /// What the page about this program lists; secrets are masked before.
-    pub settings: Vec<Setting>,
-    /// How long streams sleep between two looks; the longest delay of live data.
-    pub look_every: Duration,
-}
+/// How long open connections may take to end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A setting as it may be shown.
-#[derive(Debug, Clone)]
-pub struct Setting {
-    pub key: String,
-    pub value: String,
-    pub origin: String,
-}
-
-impl ServerOptions {
-    pub fn new(bind: SocketAddr) -> Self {
-        Self {
-            bind,
-            public_hosts: Vec::new(),
-            search_folder: None,
-            settings: Vec::new(),
-            look_every: Duration::from_millis(500),
-        }
-    }
-}
-
-/// Why it can't serve.
+/// Why the server cannot start or run.
 #[derive(Debug, Error)]
 pub enum ServerError {
     #[error(
-        "{address} can't be listened on: {why}; set server.bind to a free address, or server.enabled = false"
+        "cannot listen on {address}: {why}; set server.bind to a free address, or server.enabled = false"
     )]
     Bind {
         address: SocketAddr,
@@ -69,13 +38,13 @@ pub enum ServerError {
     },
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no randomness for a token: {0}")]
+    #[error("cannot create a token: no randomness: {0}")]
     NoRandomness(String),
-    #[error("the server broke off: {0}")]
+    #[error("the HTTP server failed: {0}")]
     Serve(std::io::Error),
 }
 
-/// A server that listens and is ready to run.
+/// A server that is bound and ready to run.
 #[derive(Debug)]
 pub struct Server {
     app: Arc<App>,
@@ -85,7 +54,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens. Makes the first admin token if there is none that is valid.
+    /// Binds the address. Creates the first admin token when no token is valid.
     pub async fn bind(
         options: ServerOptions,
         store: Store,
@@ -111,7 +80,13 @@ impl Server {
             }
         };
         Ok(Self {
-            app: Arc::new(App::new(options, address, store, client)),
+            app: Arc::new(App::new(
+                options,
+                address,
+                store,
+                client,
+                openapi(routes::api()),
+            )),
             listener,
             address,
             first_token,
@@ -122,31 +97,40 @@ impl Server {
         self.address
     }
 
-    /// The token that was made because there was none. Shown once, kept nowhere.
+    /// The token that was created because there was none. Shown once, stored only as
+    /// a hash.
     pub fn first_token(&self) -> Option<&str> {
         self.first_token.as_deref()
     }
 
-    /// Serves until `stop` is done. Streams end then; requests are finished.
+    /// Serves until `stop` completes. Streams end then; other requests are finished.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServerError> {
         let (end, ending) = watch::channel(false);
-        let sampling = tokio::spawn(history::sample(Arc::clone(&self.app)));
-        let following = tokio::spawn(tail::follow(Arc::clone(&self.app)));
         let app = Arc::clone(&self.app);
+        let sampling = tokio::spawn(history::record_samples(
+            Arc::clone(&app.history),
+            app.store.clone(),
+        ));
+        let following = tokio::spawn(event_tail::follow(
+            Arc::clone(&app.event_tail),
+            Arc::clone(&app.streams),
+            app.store.clone(),
+            app.options.stream_poll_interval,
+        ));
         let service = router(&self.app).into_make_service_with_connect_info::<SocketAddr>();
         let mut ended = ending.clone();
         let serving = axum::serve(self.listener, service).with_graceful_shutdown(async move {
-            // A sender that is gone means the same.
+            // A dropped sender means the same.
             let _ = ended.wait_for(|end| *end).await;
         });
         let mut serving = std::pin::pin!(serving.into_future());
         let result = tokio::select! {
             result = &mut serving => result,
             () = stop => {
-                app.stop_streams();
+                app.streams.stop_all();
                 let _ = end.send(true);
-                // Idle keep-alive connections of browsers must not hold us up.
-                tokio::time::timeout(Duration::from_secs(5), serving).await.unwrap_or(Ok(()))
+                // Idle keep-alive connections of browsers must not delay the shutdown.
+                tokio::time::timeout(SHUTDOWN_TIMEOUT, serving).await.unwrap_or(Ok(()))
             }
         };
         sampling.abort();
@@ -155,26 +139,27 @@ impl Server {
     }
 }
 
-/// Every route of the table behind the door, and nothing else.
+/// Every route of the tables behind the request guard, and nothing else.
 fn router(app: &Arc<App>) -> Router {
     let mut router = Router::new();
     for route in routes::all() {
         let filter = match route.method {
-            Verb::Post => MethodFilter::POST,
-            Verb::Put => MethodFilter::PUT,
-            Verb::Delete => MethodFilter::DELETE,
-            Verb::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Put => MethodFilter::PUT,
+            Method::Delete => MethodFilter::DELETE,
+            Method::Get => MethodFilter::GET,
         };
-        let handler =
-            move |State(app): State<Arc<App>>,
-                  ConnectInfo(peer): ConnectInfo<SocketAddr>,
-                  params: Result<RawPathParams, RawPathParamsRejection>,
-                  request: Request| { door::serve(app, route, peer, params, request) };
+        let handler = move |State(app): State<Arc<App>>,
+                            ConnectInfo(peer): ConnectInfo<SocketAddr>,
+                            params: Result<RawPathParams, RawPathParamsRejection>,
+                            request: Request| {
+            request_guard::handle(app, route, peer, params, request)
+        };
         router = router.route(route.path, on(filter, handler));
     }
     router
-        .fallback(door::nothing_here)
-        .method_not_allowed_fallback(door::not_that_way)
-        .layer(from_fn_with_state(Arc::clone(app), door::guard))
+        .fallback(request_guard::not_found)
+        .method_not_allowed_fallback(request_guard::method_not_allowed)
+        .layer(from_fn_with_state(Arc::clone(app), request_guard::guard))
         .with_state(Arc::clone(app))
 }

@@ -164,7 +164,20 @@ fn every_metric_in_the_files_exists() {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert_eq!(terminate(running), Some(0));
-    let known = names(&response, "tidings_");
+    let mut known = names(&response, "tidings_");
+    // A family without samples is only declared: counters and histograms add suffixes.
+    for line in response
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+    {
+        let suffixes: &[&str] = match line.split_once(' ') {
+            Some((_, "counter")) => &["_total"],
+            Some((_, "histogram")) => &["_sum", "_count", "_bucket"],
+            _ => &[],
+        };
+        let name = line.split(' ').next().unwrap();
+        known.extend(suffixes.iter().map(|suffix| format!("{name}{suffix}")));
+    }
     assert!(known.len() > 10, "{response}");
     for name in [
         "deploy/grafana/tidings.json",

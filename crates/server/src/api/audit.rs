@@ -1,13 +1,16 @@
-//! The log of changes, for admins.
+//! The audit log, for admins.
 
-use crate::call::{Answer, Call, List, json};
+use crate::request::CheckedRequest;
+use crate::response::{HandlerResult, List, json};
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let items = call
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let items = request
         .app
         .store
-        .audit_entries(call.parsed("after")?, limit + 1)
+        .audit_entries(request.params.parsed("after")?, limit + 1)
         .await?;
-    json(&List::cut(items, limit, |one| one.audit_id.to_string()))
+    json(&List::page(items, limit, |entry| {
+        entry.audit_id.to_string()
+    }))
 }

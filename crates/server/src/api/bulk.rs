@@ -1,6 +1,6 @@
-//! Many URLs at once: submitting with a verdict on each, and changing all that
-//! match a filter. Bounded in number and bytes; a repeated key gives the first
-//! answer again.
+//! Bulk changes of the frontier: submitting URLs with a verdict on each, and retrying
+//! or deleting all that match a filter. Bounded in number and bytes; a repeated
+//! idempotency key returns the first response.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,13 +13,16 @@ use serde_json::{Value as Json, json};
 use tidings_store::{Filter, FrontierId, Order, Origin, Replay, Store, Submission, Verdict};
 use tidings_url::{FetchUrl, Rules};
 
-use super::frontier::{filter_of, is_everything, rules, target};
-use crate::call::{Answer, Call, Fields, json};
+use super::frontier::{filter_from_body, is_everything, rules, target};
+use crate::body_fields::BodyFields;
+use crate::params::MAX_ID;
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{HandlerResult, json};
 
-const MOST: usize = 100_000;
+const MAX_URLS: usize = 100_000;
 
-/// One item as it was sent.
+/// One item of a request.
 #[derive(Debug)]
 struct Item {
     url: String,
@@ -34,7 +37,7 @@ struct Report {
     raised: usize,
     known: usize,
     invalid: usize,
-    /// In the order in which they were sent.
+    /// In the order of the request.
     verdicts: Vec<Line>,
 }
 
@@ -46,14 +49,17 @@ struct Line {
     error: Option<String>,
 }
 
-pub(crate) async fn submit(call: Call) -> Answer {
-    let store = &call.app.store;
-    let key = call.headers.get("idempotency-key");
+pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
+    let store = &request.app.store;
+    let key = request.headers.get("idempotency-key");
     let key = match key.map(|key| key.to_str().unwrap_or_default()) {
         None => None,
         Some(key) if (1..=200).contains(&key.len()) => {
-            // Two tokens may choose the same key without meeting.
-            let owner = call.who.as_ref().map_or(0, |who| who.token_id);
+            // Keys of different tokens never collide.
+            let owner = request
+                .principal
+                .as_ref()
+                .map_or(0, |principal| principal.token_id);
             Some(format!("bulk:{owner}:{key}"))
         }
         Some(_) => {
@@ -63,23 +69,23 @@ pub(crate) async fn submit(call: Call) -> Answer {
             ));
         }
     };
-    // Read before the key is kept: a body that can't be read is no first time.
-    let items = read(&call)?;
+    // Parsed before the key is stored: an invalid body does not use up its key.
+    let items = parse(&request)?;
     if let Some(key) = &key
-        && let Replay::Done(answer) = store.begin_idempotent(key, &call.body).await?
+        && let Replay::Done(body) = store.begin_idempotent(key, &request.body).await?
     {
-        return Ok(answered(answer, true));
+        return Ok(report_response(body, true));
     }
-    let report = judged(store, items).await?;
-    let answer = serde_json::to_string(&report).map_err(Problem::internal)?;
+    let report = submit_items(store, items).await?;
+    let body = serde_json::to_string(&report).map_err(Problem::internal)?;
     if let Some(key) = &key {
-        store.finish_idempotent(key, &answer).await?;
+        store.finish_idempotent(key, &body).await?;
     }
-    Ok(answered(answer, false))
+    Ok(report_response(body, false))
 }
 
-fn answered(answer: String, is_replayed: bool) -> Response {
-    let mut response = Response::new(Body::from(answer));
+fn report_response(body: String, is_replayed: bool) -> Response {
+    let mut response = Response::new(Body::from(body));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -91,17 +97,17 @@ fn answered(answer: String, is_replayed: bool) -> Response {
     response
 }
 
-async fn judged(store: &Store, items: Vec<Item>) -> Result<Report, Problem> {
+async fn submit_items(store: &Store, items: Vec<Item>) -> Result<Report, Problem> {
     let mut rules_of: HashMap<i64, Result<Rules, String>> = HashMap::new();
     let mut report = Report {
         total: items.len(),
         ..Report::default()
     };
-    let mut good = Vec::with_capacity(items.len());
+    let mut submissions = Vec::with_capacity(items.len());
     let mut places = Vec::with_capacity(items.len());
     for (place, item) in items.into_iter().enumerate() {
-        if let Entry::Vacant(unknown) = rules_of.entry(item.source_id) {
-            unknown.insert(match rules(store, item.source_id).await {
+        if let Entry::Vacant(entry) = rules_of.entry(item.source_id) {
+            entry.insert(match rules(store, item.source_id).await {
                 Ok(rules) => Ok(rules),
                 Err(problem) if problem.field.is_some() => Err(problem.detail),
                 Err(problem) => return Err(problem),
@@ -120,7 +126,7 @@ async fn judged(store: &Store, items: Vec<Item>) -> Result<Report, Problem> {
             }
             Ok(target) => {
                 places.push(place);
-                good.push(Submission {
+                submissions.push(Submission {
                     source_id: item.source_id,
                     priority: item.priority,
                     ..Submission::new(target, Origin::Api)
@@ -134,7 +140,7 @@ async fn judged(store: &Store, items: Vec<Item>) -> Result<Report, Problem> {
             error,
         });
     }
-    let verdicts = store.submit(&good).await?;
+    let verdicts = store.submit(&submissions).await?;
     for (place, verdict) in places.into_iter().zip(verdicts) {
         let (count, word) = match verdict {
             Verdict::New => (&mut report.new, "new"),
@@ -148,23 +154,23 @@ async fn judged(store: &Store, items: Vec<Item>) -> Result<Report, Problem> {
 }
 
 /// The items of a body, by its media type.
-fn read(call: &Call) -> Result<Vec<Item>, Problem> {
-    let items = match call.content_type().as_str() {
-        "application/json" => read_array(&call.body),
+fn parse(request: &CheckedRequest) -> Result<Vec<Item>, Problem> {
+    let items = match request.content_type().as_str() {
+        "application/json" => parse_array(&request.body),
         "application/x-ndjson" | "application/jsonl" | "application/ndjson" => {
-            read_lines(&call.body)
+            parse_lines(&request.body)
         }
-        "text/csv" => read_csv(&call.body),
+        "text/csv" => parse_csv(&request.body),
         _ => Err(Problem {
             field: Some("content-type".to_owned()),
             ..Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "application/json, application/x-ndjson or text/csv is expected",
+                "send application/json, application/x-ndjson or text/csv",
             )
         }),
     }?;
     match items.len() {
-        0 => Err(Problem::field("body", "there is no URL in it")),
+        0 => Err(Problem::field("body", "the body has no URL")),
         _ => Ok(items),
     }
 }
@@ -174,29 +180,32 @@ fn too_many() -> Problem {
         field: Some("body".to_owned()),
         ..Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("more than {MOST} URLs; send them in parts"),
+            format!("more than {MAX_URLS} URLs; split the request"),
         )
     }
 }
 
-fn read_array(body: &[u8]) -> Result<Vec<Item>, Problem> {
+fn parse_array(body: &[u8]) -> Result<Vec<Item>, Problem> {
     let values: Vec<Json> = serde_json::from_slice(body).map_err(|error| {
-        Problem::field("body", format!("this is no JSON array of URLs: {error}"))
+        Problem::field(
+            "body",
+            format!("the body is not a JSON array of URLs: {error}"),
+        )
     })?;
-    if values.len() > MOST {
+    if values.len() > MAX_URLS {
         return Err(too_many());
     }
     let numbered = values.into_iter().enumerate();
     numbered.map(|(n, value)| item(value, n + 1)).collect()
 }
 
-fn read_lines(body: &[u8]) -> Result<Vec<Item>, Problem> {
+fn parse_lines(body: &[u8]) -> Result<Vec<Item>, Problem> {
     let mut items = Vec::new();
     for (n, line) in body.split(|byte| *byte == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        if items.len() == MOST {
+        if items.len() == MAX_URLS {
             return Err(too_many());
         }
         let value = serde_json::from_slice(line)
@@ -224,13 +233,11 @@ fn item(value: Json, number: usize) -> Result<Item, Problem> {
             ));
         }
     };
-    let mut fields = Fields::new(fields, "");
+    let mut fields = BodyFields::new(fields, "");
     let mut read = || {
         Ok(Item {
             url: fields.text("url")?,
-            source_id: fields
-                .number("source_id", 0..=crate::routes::MOST_ID)?
-                .unwrap_or(0),
+            source_id: fields.number("source_id", 0..=MAX_ID)?.unwrap_or(0),
             priority: fields.number("priority", 1..=10)?.unwrap_or(5) as u8,
         })
     };
@@ -240,19 +247,19 @@ fn item(value: Json, number: usize) -> Result<Item, Problem> {
         ..problem
     };
     let item = result.map_err(in_place)?;
-    fields.end().map_err(in_place)?;
+    fields.finish().map_err(in_place)?;
     Ok(item)
 }
 
-fn read_csv(body: &[u8]) -> Result<Vec<Item>, Problem> {
+fn parse_csv(body: &[u8]) -> Result<Vec<Item>, Problem> {
     let mut reader = csv::ReaderBuilder::new()
         .flexible(true)
         .trim(csv::Trim::All)
         .from_reader(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
-    let wrong = |why: String| Problem::field("body", why);
+    let invalid = |why: String| Problem::field("body", why);
     let headers = reader
         .headers()
-        .map_err(|error| wrong(error.to_string()))?
+        .map_err(|error| invalid(error.to_string()))?
         .clone();
     let column = |name: &str| {
         headers
@@ -260,17 +267,17 @@ fn read_csv(body: &[u8]) -> Result<Vec<Item>, Problem> {
             .position(|header| header.eq_ignore_ascii_case(name))
     };
     let Some(url) = column("url") else {
-        return Err(wrong("the first line must name the column url".to_owned()));
+        return Err(invalid("the first line has no column url".to_owned()));
     };
     let (source, priority) = (column("source_id"), column("priority"));
     let mut items = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| wrong(error.to_string()))?;
-        if items.len() == MOST {
+        let record = record.map_err(|error| invalid(error.to_string()))?;
+        if items.len() == MAX_URLS {
             return Err(too_many());
         }
         let line = record.position().map_or(0, csv::Position::line);
-        let number = |at: Option<usize>, name: &str, default: i64, most: i64| match at
+        let number = |at: Option<usize>, name: &str, default: i64, max: i64| match at
             .and_then(|at| record.get(at))
             .filter(|text| !text.is_empty())
         {
@@ -278,14 +285,14 @@ fn read_csv(body: &[u8]) -> Result<Vec<Item>, Problem> {
             Some(text) => text
                 .parse()
                 .ok()
-                .filter(|number| (default.min(1)..=most).contains(number))
+                .filter(|number| (default.min(1)..=max).contains(number))
                 .ok_or_else(|| {
-                    Problem::field(name, format!("line {line}: {name} {text:?} can't be used"))
+                    Problem::field(name, format!("line {line}: {name} {text:?} is invalid"))
                 }),
         };
         items.push(Item {
             url: record.get(url).unwrap_or_default().to_owned(),
-            source_id: number(source, "source_id", 0, crate::routes::MOST_ID)?,
+            source_id: number(source, "source_id", 0, MAX_ID)?,
             priority: number(priority, "priority", 5, 10)? as u8,
         });
     }
@@ -311,22 +318,22 @@ impl std::str::FromStr for Action {
     }
 }
 
-pub(crate) async fn change(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn change(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let action: Action = fields
         .parsed("action")?
         .ok_or_else(|| Problem::field("action", "action is missing: retry or delete"))?;
-    let filter = filter_of(Fields::new(fields.object("filter")?, "filter."))?;
+    let filter = filter_from_body(BodyFields::new(fields.object("filter")?, "filter."))?;
     let is_preview = fields.flag("preview")?;
-    let takes_all = fields.flag("all")?;
-    fields.end()?;
-    if is_everything(&filter) && !takes_all {
+    let includes_all = fields.flag("all")?;
+    fields.finish()?;
+    if is_everything(&filter) && !includes_all {
         return Err(Problem::field(
             "filter",
-            "filter is empty; say \"all\": true if every URL is meant",
+            "filter is empty; set \"all\": true to change every URL",
         ));
     }
-    let store = &call.app.store;
+    let store = &request.app.store;
     let matched = store.count(&filter).await?;
     let changed = match is_preview {
         true => 0,
@@ -335,8 +342,7 @@ pub(crate) async fn change(call: Call) -> Answer {
     json(&json!({ "matched": matched, "changed": changed, "preview": is_preview }))
 }
 
-/// Changes all that match, a page at a time, in the order of their ids: what is
-/// changed on the way is met once.
+/// Changes all matching URLs, page by page in id order, so that each is changed once.
 pub(crate) async fn change_all(
     store: &Store,
     action: Action,

@@ -1,5 +1,8 @@
-//! Documents: lists, changes, search, and one of them.
+//! Documents: lists, changes, search, and one document.
 
+use std::sync::Arc;
+
+use http::StatusCode;
 use serde_json::{Value as Json, json};
 use tidings_engine::{near_duplicates, stored_document};
 use tidings_sinks::{Hit, SearchError, SearchQuery, SearchResults};
@@ -7,32 +10,32 @@ use tidings_store::{ChangeCursor, FrontierId, HostId, StoredDocument, UrlId};
 use tidings_url::{FetchUrl, ProxyHosts};
 
 use crate::app::App;
-use crate::call::{Answer, Call, List, json};
 use crate::problem::Problem;
-use std::sync::Arc;
+use crate::request::CheckedRequest;
+use crate::response::{HandlerResult, List, json};
 
-/// A document with the id under which it is asked for.
-pub(crate) fn shown(stored: &StoredDocument) -> Result<Json, Problem> {
+/// A document with its frontier id.
+pub(crate) fn document_json(stored: &StoredDocument) -> Result<Json, Problem> {
     let document = stored_document(stored).map_err(Problem::internal)?;
     let mut shown = serde_json::to_value(&document).map_err(Problem::internal)?;
     shown["frontier_id"] = json!(stored.frontier_id);
     Ok(shown)
 }
 
-/// The same in a list: what is long stays out.
+/// A document in a list: without its long fields.
 fn summary(stored: &StoredDocument) -> Result<Json, Problem> {
-    let mut shown = shown(stored)?;
-    if let Some(fields) = shown.as_object_mut() {
+    let mut summary = document_json(stored)?;
+    if let Some(fields) = summary.as_object_mut() {
         fields.remove("body_text");
         fields.remove("raw_content");
     }
-    Ok(shown)
+    Ok(summary)
 }
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let after: Option<FrontierId> = call.parsed("after")?;
-    let mut stored = call.app.store.documents_after(after, limit + 1).await?;
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let after: Option<FrontierId> = request.params.parsed("after")?;
+    let mut stored = request.app.store.documents_after(after, limit + 1).await?;
     let has_more = stored.len() > limit as usize;
     stored.truncate(limit as usize);
     let next = stored.last().filter(|_| has_more);
@@ -41,39 +44,39 @@ pub(crate) async fn list(call: Call) -> Answer {
     json(&List { items, next })
 }
 
-pub(crate) async fn changes(call: Call) -> Answer {
-    let after: Option<ChangeCursor> = call.parsed("after")?;
-    let changes = call
+pub(crate) async fn changes(request: CheckedRequest) -> HandlerResult {
+    let after: Option<ChangeCursor> = request.params.parsed("after")?;
+    let changes = request
         .app
         .store
-        .document_changes(after, call.limit()?)
+        .document_changes(after, request.params.limit()?)
         .await?;
-    // Also on the last page: the next change comes after it.
+    // Also on the last page: later changes come after it.
     let next = changes.last().map(|(cursor, _)| cursor.to_string());
     let next = next.or_else(|| after.map(|after| after.to_string()));
     let items = changes
         .iter()
         .map(|(cursor, stored)| {
-            Ok(json!({ "cursor": cursor.to_string(), "document": shown(stored)? }))
+            Ok(json!({ "cursor": cursor.to_string(), "document": document_json(stored)? }))
         })
         .collect::<Result<Vec<_>, Problem>>()?;
     json(&List { items, next })
 }
 
-pub(crate) async fn search(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let offset = call.parsed("offset")?.unwrap_or(0);
+pub(crate) async fn search(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let offset = request.params.parsed("offset")?.unwrap_or(0);
     let query = SearchQuery {
-        source: call.text("source").map(str::to_owned),
-        tag: call.text("tag").map(str::to_owned),
-        language: call.text("language").map(str::to_owned),
-        since: call.parsed("since")?,
-        until: call.parsed("until")?,
+        source: request.params.text("source").map(str::to_owned),
+        tag: request.params.text("tag").map(str::to_owned),
+        language: request.params.text("language").map(str::to_owned),
+        since: request.params.parsed("since")?,
+        until: request.params.parsed("until")?,
         limit: limit as usize,
         offset,
-        ..SearchQuery::new(call.text("q").unwrap_or_default())
+        ..SearchQuery::new(request.params.text("q").unwrap_or_default())
     };
-    let results = searched(&call.app, query).await?;
+    let results = run_search(&request.app, query).await?;
     let reached = offset + results.hits.len();
     let next = (reached < results.total && !results.hits.is_empty()).then(|| reached.to_string());
     let items: Vec<Json> = results.hits.iter().map(hit).collect();
@@ -86,7 +89,7 @@ fn hit(hit: &Hit) -> Json {
     shown
 }
 
-/// Where a hit stands in the store: host by its address, URL by its key.
+/// The frontier id of a hit: its host by the URL, its key by the document id.
 pub(crate) fn frontier_id(hit: &Hit) -> Option<FrontierId> {
     let host = FetchUrl::parse(&hit.url)
         .ok()?
@@ -98,11 +101,15 @@ pub(crate) fn frontier_id(hit: &Hit) -> Option<FrontierId> {
     })
 }
 
-pub(crate) async fn searched(app: &Arc<App>, query: SearchQuery) -> Result<SearchResults, Problem> {
+pub(crate) async fn run_search(
+    app: &Arc<App>,
+    query: SearchQuery,
+) -> Result<SearchResults, Problem> {
     let app = Arc::clone(app);
     let search = move || match app.search() {
-        None => Err(Problem::not_found(
-            "embedded search; set search.enabled = true",
+        None => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "the embedded search is disabled; set search.enabled = true",
         )),
         Some(Err(SearchError::None(_))) => Ok(SearchResults {
             total: 0,
@@ -117,10 +124,14 @@ pub(crate) async fn searched(app: &Arc<App>, query: SearchQuery) -> Result<Searc
         .map_err(Problem::internal)?
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let stored = call.app.store.document(call.frontier_id()?).await?;
-    let stored = stored.ok_or_else(|| Problem::not_found("document of this id"))?;
-    let mut shown = shown(&stored)?;
-    shown["also_told_by"] = json!(near_duplicates(&call.app.store, &stored).await?);
-    json(&shown)
+pub(crate) async fn get(request: CheckedRequest) -> HandlerResult {
+    let stored = request
+        .app
+        .store
+        .document(request.params.frontier_id()?)
+        .await?;
+    let stored = stored.ok_or_else(|| Problem::not_found("document"))?;
+    let mut document = document_json(&stored)?;
+    document["near_duplicates"] = json!(near_duplicates(&request.app.store, &stored).await?);
+    json(&document)
 }

@@ -1,31 +1,39 @@
-//! Feeds and sitemaps: their health, their log, and waking one.
+//! Feeds and sitemaps: their health, their fetch log, and resuming one.
 
 use serde_json::json;
 use tidings_store::Feed;
 
-use super::Changed;
-use crate::call::{Answer, Call, List, json};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{Changed, HandlerResult, List, json};
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let after = call.parsed("after")?.unwrap_or(i64::MIN);
-    let feeds = call.app.store.feeds_after(after, limit + 1).await?;
-    json(&List::cut(feeds, limit, |feed: &Feed| {
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let after = request.params.parsed("after")?.unwrap_or(i64::MIN);
+    let feeds = request.app.store.feeds_after(after, limit + 1).await?;
+    json(&List::page(feeds, limit, |feed: &Feed| {
         feed.feed_id.to_string()
     }))
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let id: i64 = call.needed("id")?;
-    let feed = call.app.store.feed(id).await?;
+pub(crate) async fn get(request: CheckedRequest) -> HandlerResult {
+    let id: i64 = request.params.required("id")?;
+    let feed = request.app.store.feed(id).await?;
     let feed = feed.ok_or_else(|| Problem::not_found(&format!("feed {id}")))?;
-    let log = call.app.store.fetch_log(id, call.limit()?).await?;
+    let log = request
+        .app
+        .store
+        .fetch_log(id, request.params.limit()?)
+        .await?;
     json(&json!({ "feed": feed, "log": log }))
 }
 
-pub(crate) async fn wake(call: Call) -> Answer {
-    let now = call.app.store.now().await?;
-    call.app.store.resume_feed(call.needed("id")?, now).await?;
+pub(crate) async fn resume(request: CheckedRequest) -> HandlerResult {
+    let now = request.app.store.now().await?;
+    request
+        .app
+        .store
+        .resume_feed(request.params.required("id")?, now)
+        .await?;
     json(&Changed { changed: 1 })
 }

@@ -1,46 +1,49 @@
-//! The frontier: lists, numbers, one URL and its story.
+//! The frontier: lists, totals, one URL and its hiexplanation.
 
 use std::time::Duration;
 
+use http::StatusCode;
 use serde_json::json;
 use tidings_engine::SourceSettings;
 use tidings_store::{Filter, HostId, Order, Origin, Store, Submission, Target, UrlRow};
 use tidings_url::{FetchUrl, HostKey, ProxyHosts, Rules};
 
-use super::Changed;
-use crate::call::{Answer, Call, Fields, List, json};
+use crate::body_fields::BodyFields;
+use crate::params::MAX_ID;
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{Changed, HandlerResult, List, json};
 
-/// How long a list is looked for before a short page is given.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(80);
+/// After this a list returns the rows that it found so far.
+pub(crate) const LIST_TIMEOUT: Duration = Duration::from_millis(80);
 
 pub(crate) fn host_id(host: &str) -> HostId {
     HostId::of(&HostKey::from_stored(host.trim().to_lowercase()))
 }
 
 /// The filter that the parameters of a list describe.
-pub(crate) fn filter(call: &Call) -> Result<Filter, Problem> {
+pub(crate) fn filter(request: &CheckedRequest) -> Result<Filter, Problem> {
     Ok(Filter {
-        status: call.parsed("status")?,
-        source_id: call.parsed("source_id")?,
-        host: call.text("host").map(host_id),
-        origin: call.parsed("origin")?,
-        reason: call.text("reason").map(str::to_owned),
-        text: call.text("q").map(str::to_owned),
+        status: request.params.parsed("status")?,
+        source_id: request.params.parsed("source_id")?,
+        host: request.params.text("host").map(host_id),
+        origin: request.params.parsed("origin")?,
+        reason: request.params.text("reason").map(str::to_owned),
+        text: request.params.text("q").map(str::to_owned),
     })
 }
 
-/// The same of a JSON object.
-pub(crate) fn filter_of(mut fields: Fields) -> Result<Filter, Problem> {
+/// The filter that a JSON object describes.
+pub(crate) fn filter_from_body(mut fields: BodyFields) -> Result<Filter, Problem> {
     let filter = Filter {
         status: fields.parsed("status")?,
-        source_id: fields.number("source_id", 0..=crate::routes::MOST_ID)?,
+        source_id: fields.number("source_id", 0..=MAX_ID)?,
         host: fields.optional_text("host")?.as_deref().map(host_id),
         origin: fields.parsed("origin")?,
         reason: fields.optional_text("reason")?,
         text: fields.optional_text("q")?,
     };
-    fields.end()?;
+    fields.finish()?;
     Ok(filter)
 }
 
@@ -61,13 +64,19 @@ pub(crate) fn is_everything(filter: &Filter) -> bool {
         && text.is_none()
 }
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let order: Order = call.parsed("order")?.unwrap_or_default();
-    let after = call.parsed("after")?;
-    let page = call
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let order: Order = request.params.parsed("order")?.unwrap_or_default();
+    let after = request.params.parsed("after")?;
+    let page = request
         .app
         .store
-        .list_within(&filter(&call)?, order, after, call.limit()?, PATIENCE)
+        .list_within(
+            &filter(&request)?,
+            order,
+            after,
+            request.params.limit()?,
+            LIST_TIMEOUT,
+        )
         .await?;
     json(&List::<UrlRow> {
         items: page.rows,
@@ -75,14 +84,14 @@ pub(crate) async fn list(call: Call) -> Answer {
     })
 }
 
-pub(crate) async fn stats(call: Call) -> Answer {
-    match call.text("host") {
-        Some(host) => json(&call.app.store.host_stats(host_id(host)).await?),
-        None => json(&call.app.store.stats().await?),
+pub(crate) async fn stats(request: CheckedRequest) -> HandlerResult {
+    match request.params.text("host") {
+        Some(host) => json(&request.app.store.host_stats(host_id(host)).await?),
+        None => json(&request.app.store.stats().await?),
     }
 }
 
-/// The rules by which URLs of a source are told apart.
+/// The rules by which URLs of a source are canonicalized.
 pub(crate) async fn rules(store: &Store, source_id: i64) -> Result<Rules, Problem> {
     if source_id == 0 {
         return Ok(Rules::default());
@@ -91,7 +100,7 @@ pub(crate) async fn rules(store: &Store, source_id: i64) -> Result<Rules, Proble
     let Some(source) = source else {
         return Err(Problem::field(
             "source_id",
-            format!("there is no source {source_id}"),
+            format!("source {source_id} not found"),
         ));
     };
     let settings = SourceSettings::of(&source).unwrap_or_default();
@@ -110,70 +119,85 @@ pub(crate) fn target(url: FetchUrl, rules: &Rules) -> Target {
     }
 }
 
-pub(crate) async fn submit(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let url = fields.url("url")?;
-    let source_id = fields
-        .number("source_id", 0..=crate::routes::MOST_ID)?
-        .unwrap_or(0);
+    let source_id = fields.number("source_id", 0..=MAX_ID)?.unwrap_or(0);
     let priority = fields.number("priority", 1..=10)?.unwrap_or(5) as u8;
-    fields.end()?;
-    let target = target(url, &rules(&call.app.store, source_id).await?);
+    fields.finish()?;
+    let target = target(url, &rules(&request.app.store, source_id).await?);
     let id = target.id();
     let submission = Submission {
         source_id,
         priority,
         ..Submission::new(target, Origin::Api)
     };
-    let verdicts = call.app.store.submit(&[submission]).await?;
+    let verdicts = request.app.store.submit(&[submission]).await?;
     json(&json!({ "id": id, "verdict": verdicts.first() }))
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let row = call.app.store.url(call.frontier_id()?).await?;
-    json(&row.ok_or_else(|| Problem::not_found("URL of this id"))?)
+pub(crate) async fn get(request: CheckedRequest) -> HandlerResult {
+    let row = request.app.store.url(request.params.frontier_id()?).await?;
+    json(&row.ok_or_else(|| Problem::not_found("URL"))?)
 }
 
-pub(crate) async fn retry(call: Call) -> Answer {
-    let changed = call.app.store.requeue(&[call.frontier_id()?]).await?;
-    told(changed)
+pub(crate) async fn retry(request: CheckedRequest) -> HandlerResult {
+    let changed = request
+        .app
+        .store
+        .requeue(&[request.params.frontier_id()?])
+        .await?;
+    changed_response(changed)
 }
 
-pub(crate) async fn remove(call: Call) -> Answer {
-    let changed = call.app.store.remove(&[call.frontier_id()?]).await?;
-    told(changed)
+pub(crate) async fn remove(request: CheckedRequest) -> HandlerResult {
+    let changed = request
+        .app
+        .store
+        .remove(&[request.params.frontier_id()?])
+        .await?;
+    changed_response(changed)
 }
 
-fn told(changed: u64) -> Answer {
+fn changed_response(changed: u64) -> HandlerResult {
     match changed {
-        0 => Err(Problem::not_found(
-            "URL of this id, or it is being fetched right now",
+        0 => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "URL not found, or it is being fetched right now",
         )),
         changed => json(&Changed { changed }),
     }
 }
 
-pub(crate) async fn events(call: Call) -> Answer {
-    let story = call.app.store.explain(call.frontier_id()?).await?;
-    if story.row.is_none() && story.events.is_empty() {
-        return Err(Problem::not_found("URL of this id"));
+pub(crate) async fn events(request: CheckedRequest) -> HandlerResult {
+    let explanation = request
+        .app
+        .store
+        .explain(request.params.frontier_id()?)
+        .await?;
+    if explanation.row.is_none() && explanation.events.is_empty() {
+        return Err(Problem::not_found("URL"));
     }
     json(&List {
-        items: story.events,
+        items: explanation.events,
         next: None,
     })
 }
 
-pub(crate) async fn explain(call: Call) -> Answer {
-    let url: String = call.needed("url")?;
+pub(crate) async fn explain(request: CheckedRequest) -> HandlerResult {
+    let url: String = request.params.required("url")?;
     let url = FetchUrl::parse(&url)
-        .map_err(|error| Problem::field("url", format!("url can't be used: {}", error.rule)))?;
+        .map_err(|error| Problem::field("url", format!("url is invalid: {}", error.rule)))?;
     let id = target(url, &Rules::default()).id();
-    let story = call.app.store.explain(id).await?;
-    if story.row.is_none() && story.events.is_empty() && story.alias_of.is_none() {
-        return Err(Problem::not_found("URL like this; it was never submitted"));
+    let explanation = request.app.store.explain(id).await?;
+    if explanation.row.is_none() && explanation.events.is_empty() && explanation.alias_of.is_none()
+    {
+        return Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "URL not found; it was never submitted",
+        ));
     }
-    let mut answer = serde_json::to_value(&story).map_err(Problem::internal)?;
-    answer["id"] = json!(id);
-    json(&answer)
+    let mut body = serde_json::to_value(&explanation).map_err(Problem::internal)?;
+    body["id"] = json!(id);
+    json(&body)
 }

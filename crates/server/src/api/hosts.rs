@@ -1,4 +1,4 @@
-//! Hosts: how they may be asked, and whether they are left alone.
+//! Hosts: politeness limits, blocks and robots.txt.
 
 use std::time::Duration;
 
@@ -6,66 +6,71 @@ use serde_json::json;
 use tidings_store::{Host, HostId, Moment};
 
 use super::frontier::host_id;
-use crate::call::{Answer, Call, List, json};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{HandlerResult, List, json};
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let limit = call.limit()?;
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
     // A host key is its own cursor: the id follows from it.
-    let after = call.text("after").map(host_id);
-    let hosts = call.app.store.hosts_after(after, limit + 1).await?;
-    json(&List::cut(hosts, limit, |host: &Host| host.host.clone()))
+    let after = request.params.text("after").map(host_id);
+    let hosts = request.app.store.hosts_after(after, limit + 1).await?;
+    json(&List::page(hosts, limit, |host: &Host| host.host.clone()))
 }
 
-async fn found(call: &Call) -> Result<(HostId, Host), Problem> {
-    let name: String = call.needed("host")?;
+async fn find_host(request: &CheckedRequest) -> Result<(HostId, Host), Problem> {
+    let name: String = request.params.required("host")?;
     let id = host_id(&name);
-    let host = call.app.store.host(id).await?;
-    let host = host.ok_or_else(|| Problem::not_found("host of this name"))?;
+    let host = request.app.store.host(id).await?;
+    let host = host.ok_or_else(|| Problem::not_found("host"))?;
     Ok((id, host))
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let (id, host) = found(&call).await?;
-    let robots = call.app.store.robots(id).await?;
+pub(crate) async fn get(request: CheckedRequest) -> HandlerResult {
+    let (id, host) = find_host(&request).await?;
+    let robots = request.app.store.robots(id).await?;
     let robots = robots.map(|robots| {
         json!({ "status": robots.status, "body": robots.body, "fetched_at": robots.fetched_at, "expires_at": robots.expires_at })
     });
-    let stats = call.app.store.host_stats(id).await?;
+    let stats = request.app.store.host_stats(id).await?;
     json(&json!({ "host": host, "robots": robots, "urls": stats }))
 }
 
-pub(crate) async fn change(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn change(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let delay = fields.number("delay_ms", 0..=3_600_000)?;
-    let at_once = fields.number("max_in_flight", 1..=1000)?;
-    fields.end()?;
-    let (id, host) = found(&call).await?;
+    let max_in_flight = fields.number("max_in_flight", 1..=1000)?;
+    fields.finish()?;
+    let (id, host) = find_host(&request).await?;
     let delay = Duration::from_millis(delay.unwrap_or(host.delay_ms).unsigned_abs());
-    let at_once = u16::try_from(at_once.unwrap_or(host.max_in_flight)).unwrap_or(1);
-    call.app.store.set_host_limits(id, delay, at_once).await?;
-    json(&found(&call).await?.1)
+    let max_in_flight = u16::try_from(max_in_flight.unwrap_or(host.max_in_flight)).unwrap_or(1);
+    request
+        .app
+        .store
+        .set_host_limits(id, delay, max_in_flight)
+        .await?;
+    json(&find_host(&request).await?.1)
 }
 
-pub(crate) async fn block(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn block(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let reason = fields.text("reason")?;
     let seconds = fields.number("seconds", 1..=10 * 365 * 86_400)?;
-    fields.end()?;
-    let (id, _) = found(&call).await?;
+    fields.finish()?;
+    let (id, _) = find_host(&request).await?;
     let until = match seconds {
         None => Moment::NEVER,
         Some(seconds) => {
-            let now = call.app.store.now().await?;
+            let now = request.app.store.now().await?;
             now.plus(Duration::from_secs(seconds.unsigned_abs()))
         }
     };
-    call.app.store.block_host(id, until, &reason).await?;
-    json(&found(&call).await?.1)
+    request.app.store.block_host(id, until, &reason).await?;
+    json(&find_host(&request).await?.1)
 }
 
-pub(crate) async fn unblock(call: Call) -> Answer {
-    let (id, _) = found(&call).await?;
-    call.app.store.unblock_host(id).await?;
-    json(&found(&call).await?.1)
+pub(crate) async fn unblock(request: CheckedRequest) -> HandlerResult {
+    let (id, _) = find_host(&request).await?;
+    request.app.store.unblock_host(id).await?;
+    json(&find_host(&request).await?.1)
 }

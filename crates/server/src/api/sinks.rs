@@ -1,48 +1,52 @@
-//! Sinks: how they stand, what they could not take, sending again.
+//! Sinks: backlog, dead letters, retry and replay.
 
 use jiff::Timestamp;
 use tidings_store::Moment;
 
-use super::Changed;
-use crate::call::{Answer, Call, List, json};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{Changed, HandlerResult, List, json};
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let items = call.app.store.outbox().await?;
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let items = request.app.store.outbox().await?;
     json(&List { items, next: None })
 }
 
-/// The name of a sink that there is.
-pub(crate) async fn found(call: &Call) -> Result<String, Problem> {
-    let name: String = call.needed("sink")?;
-    let known = call.app.store.outbox().await?;
+/// The name of a sink that exists.
+pub(crate) async fn find_sink(request: &CheckedRequest) -> Result<String, Problem> {
+    let name: String = request.params.required("sink")?;
+    let known = request.app.store.outbox().await?;
     match known.iter().any(|state| state.sink == name) {
         true => Ok(name),
-        false => Err(Problem::not_found("sink of this name")),
+        false => Err(Problem::not_found("sink")),
     }
 }
 
-pub(crate) async fn dead(call: Call) -> Answer {
-    let sink = found(&call).await?;
-    let (limit, after) = (call.limit()?, call.parsed("after")?);
-    let letters = call.app.store.dead_letters(&sink, after, limit + 1).await?;
-    json(&List::cut(letters, limit, |letter| {
+pub(crate) async fn dead(request: CheckedRequest) -> HandlerResult {
+    let sink = find_sink(&request).await?;
+    let (limit, after) = (request.params.limit()?, request.params.parsed("after")?);
+    let letters = request
+        .app
+        .store
+        .dead_letters(&sink, after, limit + 1)
+        .await?;
+    json(&List::page(letters, limit, |letter| {
         letter.cursor().to_string()
     }))
 }
 
-pub(crate) async fn retry(call: Call) -> Answer {
-    let sink = found(&call).await?;
-    let changed = call.app.store.retry_dead_letters(&sink).await?;
+pub(crate) async fn retry(request: CheckedRequest) -> HandlerResult {
+    let sink = find_sink(&request).await?;
+    let changed = request.app.store.retry_dead_letters(&sink).await?;
     json(&Changed { changed })
 }
 
-pub(crate) async fn replay(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let since: Option<Timestamp> = fields.parsed("since")?;
-    fields.end()?;
-    let sink = found(&call).await?;
-    let changed = call
+    fields.finish()?;
+    let sink = find_sink(&request).await?;
+    let changed = request
         .app
         .store
         .replay(&sink, since.map(Moment::from))

@@ -1,4 +1,4 @@
-//! Sources: add, change, import, export, fire, discover, try selectors.
+//! Sources: add, change, import, export, poll, discover, test selectors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,39 +18,40 @@ use tidings_net::{Failure, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, Source};
 use tidings_url::{FetchUrl, ProxyHosts};
 
-use super::Changed;
 use crate::app::App;
-use crate::call::{Answer, Call, Fields, List, json, json_with};
+use crate::body_fields::BodyFields;
 use crate::problem::{Problem, field_in};
+use crate::request::CheckedRequest;
+use crate::response::{Changed, HandlerResult, List, json, json_with_status};
 
-/// Between two requests of a search for feeds.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Between two requests of a discovery.
+const DISCOVERY_DELAY: Duration = Duration::from_millis(500);
 
-pub(crate) async fn list(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let after = call.parsed("after")?.unwrap_or(i64::MIN);
-    let sources = call.app.store.sources_after(after, limit + 1).await?;
-    json(&List::cut(sources, limit, |source: &Source| {
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let after = request.params.parsed("after")?.unwrap_or(i64::MIN);
+    let sources = request.app.store.sources_after(after, limit + 1).await?;
+    json(&List::page(sources, limit, |source: &Source| {
         source.source_id.to_string()
     }))
 }
 
-pub(crate) async fn found(call: &Call) -> Result<Source, Problem> {
-    let id: i64 = call.needed("id")?;
-    let source = call.app.store.source(id).await?;
+pub(crate) async fn find_source(request: &CheckedRequest) -> Result<Source, Problem> {
+    let id: i64 = request.params.required("id")?;
+    let source = request.app.store.source(id).await?;
     source.ok_or_else(|| Problem::not_found(&format!("source {id}")))
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let feeds = call.app.store.feeds_of_source(source.source_id).await?;
-    let mut answer = serde_json::to_value(&source).map_err(Problem::internal)?;
-    answer["feeds"] = json!(feeds);
-    json(&answer)
+pub(crate) async fn get(request: CheckedRequest) -> HandlerResult {
+    let source = find_source(&request).await?;
+    let feeds = request.app.store.feeds_of_source(source.source_id).await?;
+    let mut body = serde_json::to_value(&source).map_err(Problem::internal)?;
+    body["feeds"] = json!(feeds);
+    json(&body)
 }
 
-/// A source as a body describes it: name, url, priority, and its settings beside.
-pub(crate) fn draft(mut fields: Fields) -> Result<SourceDraft, Problem> {
+/// A source as a body describes it: name, url, priority, and its settings.
+pub(crate) fn draft(mut fields: BodyFields) -> Result<SourceDraft, Problem> {
     let url = fields.url("url")?;
     let name = match fields.optional_text("name")? {
         Some(name) if !name.trim().is_empty() => name.trim().to_owned(),
@@ -60,7 +61,7 @@ pub(crate) fn draft(mut fields: Fields) -> Result<SourceDraft, Problem> {
         return Err(Problem::field("name", "name is longer than 200 characters"));
     }
     let priority = fields.number("priority", 1..=10)?.unwrap_or(5) as u8;
-    let settings = settings(&name, fields.rest())?;
+    let settings = parse_settings(&name, fields.into_unread())?;
     Ok(SourceDraft {
         name,
         url,
@@ -69,117 +70,133 @@ pub(crate) fn draft(mut fields: Fields) -> Result<SourceDraft, Problem> {
     })
 }
 
-/// Settings, with the one named that is wrong: each is also tried alone.
-fn settings(name: &str, fields: Map<String, Json>) -> Result<SourceSettings, Problem> {
+/// Parses settings; an error names the invalid one, found by parsing each alone.
+fn parse_settings(name: &str, fields: Map<String, Json>) -> Result<SourceSettings, Problem> {
     let all = Json::Object(fields.clone());
     SourceSettings::parse(name, &all).map_err(|error| {
         let why = error.to_string();
-        let is_wrong = |(key, value): &(String, Json)| {
+        let is_invalid = |(key, value): &(String, Json)| {
             SourceSettings::parse(name, &json!({ key: value })).is_err()
         };
-        match fields.into_iter().find(is_wrong) {
+        match fields.into_iter().find(is_invalid) {
             Some((key, _)) => Problem::field(key, why),
             None => Problem::field(field_in(&why), why),
         }
     })
 }
 
-pub(crate) async fn add(call: Call) -> Answer {
-    let draft = draft(call.json()?)?;
-    let (source, _) = add_source(&call.app.store, &draft).await?;
-    json_with(StatusCode::CREATED, &source)
+pub(crate) async fn add(request: CheckedRequest) -> HandlerResult {
+    let draft = draft(request.json()?)?;
+    let (source, _) = add_source(&request.app.store, &draft).await?;
+    json_with_status(StatusCode::CREATED, &source)
 }
 
-pub(crate) async fn change(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let draft = draft(call.json()?)?;
-    change_source(&call.app.store, &source, &draft).await?;
-    json(&found(&call).await?)
+pub(crate) async fn change(request: CheckedRequest) -> HandlerResult {
+    let source = find_source(&request).await?;
+    let draft = draft(request.json()?)?;
+    change_source(&request.app.store, &source, &draft).await?;
+    json(&find_source(&request).await?)
 }
 
-pub(crate) async fn remove(call: Call) -> Answer {
-    call.app.store.remove_source(call.needed("id")?).await?;
+pub(crate) async fn remove(request: CheckedRequest) -> HandlerResult {
+    request
+        .app
+        .store
+        .remove_source(request.params.required("id")?)
+        .await?;
     json(&Changed { changed: 1 })
 }
 
-pub(crate) async fn enable(call: Call) -> Answer {
-    let id = call.needed("id")?;
-    call.app.store.set_source_enabled(id, None).await?;
-    json(&found(&call).await?)
+pub(crate) async fn enable(request: CheckedRequest) -> HandlerResult {
+    let id = request.params.required("id")?;
+    request.app.store.set_source_enabled(id, None).await?;
+    json(&find_source(&request).await?)
 }
 
-pub(crate) async fn disable(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn disable(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let reason = fields.text("reason")?;
-    fields.end()?;
-    let id = call.needed("id")?;
-    call.app.store.set_source_enabled(id, Some(&reason)).await?;
-    json(&found(&call).await?)
+    fields.finish()?;
+    let id = request.params.required("id")?;
+    request
+        .app
+        .store
+        .set_source_enabled(id, Some(&reason))
+        .await?;
+    json(&find_source(&request).await?)
 }
 
-pub(crate) async fn poll_source(call: Call) -> Answer {
-    let source = found(&call).await?;
-    if call.is_set("dry_run") {
-        return match call.app.poller.preview_source(&source).await? {
+pub(crate) async fn poll_source(request: CheckedRequest) -> HandlerResult {
+    let source = find_source(&request).await?;
+    if request.params.is_set("dry_run") {
+        return match request.app.poller.preview_source(&source).await? {
             Ok(items) => json(&json!({ "fired": "dry_run", "items": items })),
             Err(why) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
         };
     }
-    match fired(&call.app, source).await? {
+    match poll_now(&request.app, source).await? {
         PolledSource::Polled(poll) => json(&json!({ "fired": "polled", "poll": poll })),
         PolledSource::TooSoon { last } => Err(Problem::too_many(
             60,
-            &format!("it was fired at {last}; once a minute is enough"),
+            &format!("the source was polled at {last}; it can be polled once per minute"),
         )),
         PolledSource::Busy => Err(Problem {
             retry_after: Some(10),
             ..Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "the feed or its host is busy",
+                "the feed or its host is busy; retry in 10 s",
             )
         }),
         PolledSource::NoFeed => Err(Problem::new(
             StatusCode::CONFLICT,
-            "the source has no feed yet; the poller looks for one",
+            "the source has no feed yet; the poller is discovering one",
         )),
     }
 }
 
-/// In a task of its own: a client that goes away must not break off a poll.
-pub(crate) async fn fired(app: &Arc<App>, source: Source) -> Result<PolledSource, Problem> {
+/// Polls in a task of its own: a client that disconnects must not cancel a poll.
+pub(crate) async fn poll_now(app: &Arc<App>, source: Source) -> Result<PolledSource, Problem> {
     let poller = Arc::clone(&app.poller);
-    let poll_source = tokio::spawn(async move { poller.poll_source(&source).await });
-    Ok(poll_source.await.map_err(Problem::internal)??)
+    let poll = tokio::spawn(async move { poller.poll_source(&source).await });
+    Ok(poll.await.map_err(Problem::internal)??)
 }
 
-pub(crate) async fn fetch_log(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let limit = call.limit()?;
+pub(crate) async fn fetch_log(request: CheckedRequest) -> HandlerResult {
+    let source = find_source(&request).await?;
+    let limit = request.params.limit()?;
     let mut items = Vec::new();
-    for Feed { feed_id, url, .. } in call.app.store.feeds_of_source(source.source_id).await? {
-        let log = call.app.store.fetch_log(feed_id, limit).await?;
+    for Feed { feed_id, url, .. } in request.app.store.feeds_of_source(source.source_id).await? {
+        let log = request.app.store.fetch_log(feed_id, limit).await?;
         items.push(json!({ "feed_id": feed_id, "url": url, "log": log }));
     }
     json(&List { items, next: None })
 }
 
-fn format(call: &Call) -> Result<ListFormat, Problem> {
-    Ok(match call.needed::<String>("format")?.as_str() {
-        "opml" => ListFormat::Opml,
-        "csv" => ListFormat::Csv,
-        _ => ListFormat::JsonLines,
-    })
+fn list_format(request: &CheckedRequest) -> Result<ListFormat, Problem> {
+    Ok(
+        match request.params.required::<String>("format")?.as_str() {
+            "opml" => ListFormat::Opml,
+            "csv" => ListFormat::Csv,
+            _ => ListFormat::JsonLines,
+        },
+    )
 }
 
-pub(crate) async fn import(call: Call) -> Answer {
-    let format = format(&call)?;
-    let body = call.body.clone();
-    // Long lists are parsed where they hold nobody up.
+pub(crate) async fn import(request: CheckedRequest) -> HandlerResult {
+    let format = list_format(&request)?;
+    let body = request.body.clone();
+    // Parsing a long list must not block other requests.
     let rows = tokio::task::spawn_blocking(move || read_list(format, &body)).await;
     let rows = rows
         .map_err(Problem::internal)?
         .map_err(|why| Problem::field("body", why))?;
-    let report = import_list(&call.app.store, rows, call.is_set("dry_run"), |_| {}).await?;
+    let report = import_list(
+        &request.app.store,
+        rows,
+        request.params.is_set("dry_run"),
+        |_| {},
+    )
+    .await?;
     let bad: Vec<_> = report
         .bad
         .iter()
@@ -188,8 +205,8 @@ pub(crate) async fn import(call: Call) -> Answer {
     json(&json!({ "added": report.added, "known": report.known, "bad": bad }))
 }
 
-pub(crate) async fn export(call: Call) -> Answer {
-    let format = format(&call)?;
+pub(crate) async fn export(request: CheckedRequest) -> HandlerResult {
+    let format = list_format(&request)?;
     let mut text = String::new();
     let mut line = |part: &str| {
         text.push_str(part);
@@ -200,7 +217,7 @@ pub(crate) async fn export(call: Call) -> Answer {
     }
     let mut after = i64::MIN;
     loop {
-        let sources = call.app.store.sources_after(after, 1000).await?;
+        let sources = request.app.store.sources_after(after, 1000).await?;
         let Some(last) = sources.last() else { break };
         after = last.source_id;
         sources
@@ -226,19 +243,25 @@ pub(crate) async fn export(call: Call) -> Answer {
     Ok(response)
 }
 
-pub(crate) async fn discover(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn discover(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let url = fields.url("url")?;
-    fields.end()?;
-    let items = candidates(&call.app, &url).await?;
+    fields.finish()?;
+    let items = discover_feeds(&request.app, &url).await?;
     json(&List { items, next: None })
 }
 
-pub(crate) async fn candidates(app: &App, url: &FetchUrl) -> Result<Vec<Ranked>, Problem> {
+pub(crate) async fn discover_feeds(app: &App, url: &FetchUrl) -> Result<Vec<Ranked>, Problem> {
     let robots = robots(app);
-    let found =
-        tidings_engine::discover(&app.client, &robots, url, PAUSE, Timestamp::now(), |_| {});
-    found.await.map_err(|failure| outside(&failure))
+    let found = tidings_engine::discover(
+        &app.client,
+        &robots,
+        url,
+        DISCOVERY_DELAY,
+        Timestamp::now(),
+        |_| {},
+    );
+    found.await.map_err(|failure| fetch_problem(&failure))
 }
 
 fn robots(app: &App) -> RobotsGate {
@@ -246,52 +269,72 @@ fn robots(app: &App) -> RobotsGate {
     RobotsGate::new(app.client.clone(), Some(cache), ProxyHosts::default())
 }
 
-/// Why the outside did not answer. The class says what it is; addresses that
-/// were refused stay with us.
-fn outside(failure: &Failure) -> Problem {
+/// Why a fetch failed. Addresses that were refused are only in the log.
+fn fetch_problem(failure: &Failure) -> Problem {
+    let code = failure.code();
+    let reason = match code {
+        "no_such_name" => "the host name does not exist",
+        "dns" => "the DNS lookup failed",
+        "connect" => "the connection failed",
+        "tls" => "the TLS handshake failed",
+        "disconnected" => "the host closed the connection",
+        "timeout" => "the request timed out",
+        "too_slow" => "the response was too slow",
+        "too_many_redirects" | "redirect_loop" | "bad_redirect" => "the redirects are invalid",
+        "too_large" => "the response is too large",
+        "egress" => "the address is not allowed by the egress rules",
+        "robots_blocked" => "robots.txt disallows it",
+        "robots_unavailable" => "robots.txt is unavailable",
+        "host_busy" => "the host is busy; retry later",
+        _ => "the response is invalid",
+    };
     Problem {
         cause: Some(failure.to_string()),
         field: Some("url".to_owned()),
         ..Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
-            format!("the site did not answer as hoped: {}", failure.code()),
+            format!("cannot fetch the URL: {reason} ({code})"),
         )
     }
 }
 
-pub(crate) async fn test(call: Call) -> Answer {
-    let mut fields = call.json()?;
+pub(crate) async fn test_selectors(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.json()?;
     let url = fields.url("url")?;
-    let given = Json::Object(fields.object("selectors")?);
-    fields.end()?;
-    json(&tested(&call.app, &url, &given).await?)
+    let selectors = Json::Object(fields.object("selectors")?);
+    fields.finish()?;
+    json(&extract_with(&request.app, &url, &selectors).await?)
 }
 
-/// What would become of a page under these selectors.
-pub(crate) async fn tested(app: &App, url: &FetchUrl, given: &Json) -> Result<Json, Problem> {
-    let settings: SelectorSettings = serde_json::from_value(given.clone())
+/// Fetches a page and extracts it with these selectors.
+pub(crate) async fn extract_with(
+    app: &App,
+    url: &FetchUrl,
+    selectors: &Json,
+) -> Result<Json, Problem> {
+    let settings: SelectorSettings = serde_json::from_value(selectors.clone())
         .map_err(|error| Problem::field("selectors", format!("selectors: {error}")))?;
-    let mut selectors = Selectors::default();
+    let mut parsed = Selectors::default();
     for (name, text) in settings.article.named() {
         let field = format!("selectors.article.{name}");
         let selector = Selector::parse(&text)
             .map_err(|error| Problem::field(&field, format!("{field}: {error}")))?;
         *match name {
-            "title" => &mut selectors.title,
-            "body" => &mut selectors.body,
-            "author" => &mut selectors.author,
-            "published" => &mut selectors.published,
-            "image" => &mut selectors.image,
-            _ => &mut selectors.remove,
+            "title" => &mut parsed.title,
+            "body" => &mut parsed.body,
+            "author" => &mut parsed.author,
+            "published" => &mut parsed.published,
+            "image" => &mut parsed.image,
+            _ => &mut parsed.remove,
         } = Some(selector);
     }
     let robots = robots(app);
-    let asked = async {
+    let fetch = async {
         robots.permit(url).await?;
         let request = Request::get(url.clone(), Purpose::Page);
         app.client.fetch(request, Redirects::Check(&robots)).await
     };
-    let response = asked.await.map_err(|failure| outside(&failure))?;
+    let response = fetch.await.map_err(|failure| fetch_problem(&failure))?;
     let status = response.status;
     let address = response.url.as_str().to_owned();
     let article = tokio::task::spawn_blocking(move || {
@@ -300,7 +343,7 @@ pub(crate) async fn tested(app: &App, url: &FetchUrl, given: &Json) -> Result<Js
             html: text.as_bytes(),
             url: response.url.as_str(),
             charset: Some("utf-8"),
-            selectors: Some(&selectors),
+            selectors: Some(&parsed),
             feed: None,
             now: Timestamp::now(),
         };
@@ -323,6 +366,6 @@ pub(crate) async fn tested(app: &App, url: &FetchUrl, given: &Json) -> Result<Js
     }))
 }
 
-pub(crate) async fn schemas(_: Call) -> Answer {
+pub(crate) async fn schema(_: CheckedRequest) -> HandlerResult {
     json(&crate::openapi::source_schema())
 }

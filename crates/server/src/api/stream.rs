@@ -1,12 +1,11 @@
-//! Live streams (SSE). A client pulls: what it does not read is not read from
-//! the store, so a slow one costs nothing and misses nothing; what just happened is
-//! read once for all. Each event carries the cursor that resumes after it. A stream
-//! ends with the token that opened it.
+//! Live streams (SSE). A client pulls: rows that it does not read are not read from
+//! the store, so a slow client costs nothing and misses nothing; the latest events are
+//! read once for all clients. Each event carries the cursor that resumes after it. A
+//! stream ends when its token does.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -16,91 +15,84 @@ use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
 use tidings_store::ChangeCursor;
 
-use super::documents::shown;
+use super::documents::document_json;
 use crate::app::App;
-use crate::call::{Answer, Call};
+use crate::event_tail;
+use crate::open_streams::StreamPermit;
 use crate::problem::Problem;
-use crate::tail;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
-/// Rows that are read at once for one client.
-const ROWS: u32 = 100;
-/// A sign of life, so that proxies and browsers keep the connection.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-const MOST_STREAMS: usize = 2000;
+/// Rows of one read for one client.
+const BATCH_ROWS: u32 = 100;
+/// So that proxies and browsers hold the connection open.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Where a client is.
+/// The position of a client.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Cursor {
     Events(i64),
     Documents(Option<ChangeCursor>),
 }
 
-pub(crate) async fn events(call: Call) -> Answer {
-    let after = match last_event_id(&call)? {
+pub(crate) async fn events(request: CheckedRequest) -> HandlerResult {
+    let after = match last_event_id(&request)? {
         Some(text) => text
             .parse()
             .map_err(|_| Problem::field("last-event-id", "last-event-id is not a number"))?,
-        // Without a place: what happens from now on.
-        None => call.app.store.last_event_id().await?,
+        // Without a cursor: events from now on.
+        None => request.app.store.last_event_id().await?,
     };
-    begin(call, Place::Events(after))
+    open_stream(request, Cursor::Events(after))
 }
 
-pub(crate) async fn documents(call: Call) -> Answer {
+pub(crate) async fn documents(request: CheckedRequest) -> HandlerResult {
     let after =
-        match last_event_id(&call)? {
+        match last_event_id(&request)? {
             Some(text) => Some(text.parse().map_err(
                 |error: tidings_store::ParseCursorError| Problem::field("after", error.to_string()),
             )?),
             None => None,
         };
-    begin(call, Place::Documents(after))
+    open_stream(request, Cursor::Documents(after))
 }
 
-/// What a browser sends when it comes back, or what was asked for.
-fn last_event_id(call: &Call) -> Result<Option<String>, Problem> {
-    match call.headers.get("last-event-id") {
+/// The cursor: sent by a browser that reconnects, or given as a parameter.
+fn last_event_id(request: &CheckedRequest) -> Result<Option<String>, Problem> {
+    match request.headers.get("last-event-id") {
         Some(value) => {
             let text = value.to_str().unwrap_or("?").to_owned();
             Ok(Some(text).filter(|text| !text.is_empty()))
         }
-        None => Ok(call.text("after").map(str::to_owned)),
-    }
-}
-
-/// Counts a stream for as long as it lives.
-struct Open(Arc<App>);
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        None => Ok(request.params.text("after").map(str::to_owned)),
     }
 }
 
 struct Client {
-    open: Open,
-    place: Place,
+    app: Arc<App>,
+    _permit: StreamPermit,
+    cursor: Cursor,
     token_id: i64,
     ready: VecDeque<Bytes>,
     last_sent: Instant,
     stopping: tokio::sync::watch::Receiver<bool>,
 }
 
-fn begin(call: Call, place: Place) -> Answer {
-    let app = call.app;
-    if app.streams.fetch_add(1, Ordering::Relaxed) >= MOST_STREAMS {
-        app.streams.fetch_sub(1, Ordering::Relaxed);
+fn open_stream(request: CheckedRequest, cursor: Cursor) -> HandlerResult {
+    let app = request.app;
+    let Some(permit) = app.streams.open() else {
         return Err(Problem {
             retry_after: Some(30),
             ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many live streams")
         });
-    }
+    };
     let client = Client {
-        stopping: app.stopping(),
-        open: Open(app),
-        place,
-        token_id: call.who.map_or(0, |who| who.token_id),
-        // The first bytes tell the browser that the stream is open.
+        stopping: app.streams.stopping(),
+        app,
+        _permit: permit,
+        cursor,
+        token_id: request.principal.map_or(0, |principal| principal.token_id),
+        // The first bytes show the browser that the stream is open.
         ready: VecDeque::from([Bytes::from_static(b"retry: 2000\n\n")]),
         last_sent: Instant::now(),
     };
@@ -119,57 +111,57 @@ fn begin(call: Call, place: Place) -> Answer {
 }
 
 impl Client {
-    /// The next bytes, when there are some. `None` ends the stream.
+    /// Waits for the next bytes. `None` ends the stream.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             if let Some(part) = self.ready.pop_front() {
                 self.last_sent = Instant::now();
                 return Some(part);
             }
-            if *self.stopping.borrow() || !self.may_go_on().await {
+            if *self.stopping.borrow() || !self.is_authorized().await {
                 return None;
             }
             if self.read().await.is_err() {
-                // The client comes back with its place.
+                // The client reconnects with its cursor.
                 return None;
             }
             if !self.ready.is_empty() {
                 continue;
             }
-            if self.last_sent.elapsed() >= SIGN_OF_LIFE {
-                self.ready.push_back(Bytes::from_static(b": here\n\n"));
+            if self.last_sent.elapsed() >= KEEPALIVE_INTERVAL {
+                self.ready.push_back(Bytes::from_static(b": keepalive\n\n"));
                 continue;
             }
-            let pause = self.open.0.options.look_every;
-            // Either way the next round looks again.
+            let pause = self.app.options.stream_poll_interval;
+            // Either way the next iteration reads again.
             let _ = tokio::time::timeout(pause, self.stopping.changed()).await;
         }
     }
 
-    async fn may_go_on(&self) -> bool {
-        let valid = self.open.0.access.is_valid(self.token_id).await;
+    async fn is_authorized(&self) -> bool {
+        let valid = self.app.access.is_valid(self.token_id).await;
         valid.unwrap_or(false)
     }
 
     async fn read(&mut self) -> Result<(), Problem> {
-        let store = &self.open.0.store;
-        match &mut self.place {
-            Place::Events(after) => {
-                if let Some(recent) = self.open.0.tail.after(*after) {
+        let store = &self.app.store;
+        match &mut self.cursor {
+            Cursor::Events(after) => {
+                if let Some(recent) = self.app.event_tail.after(*after) {
                     *after = recent.last().map_or(*after, |(id, _)| *id);
                     self.ready.extend(recent.into_iter().map(|(_, part)| part));
                     return Ok(());
                 }
-                for event in store.events_after(*after, ROWS).await? {
+                for event in store.events_after(*after, BATCH_ROWS).await? {
                     *after = event.event_id;
-                    self.ready.push_back(tail::sent(&event)?);
+                    self.ready.push_back(event_tail::event_frame(&event)?);
                 }
             }
-            Place::Documents(after) => {
-                for (cursor, stored) in store.document_changes(*after, ROWS).await? {
+            Cursor::Documents(after) => {
+                for (cursor, stored) in store.document_changes(*after, BATCH_ROWS).await? {
                     *after = Some(cursor);
-                    let data = shown(&stored)?;
-                    let part = tail::frame("document", &cursor.to_string(), &data);
+                    let data = document_json(&stored)?;
+                    let part = event_tail::frame("document", &cursor.to_string(), &data);
                     self.ready.push_back(part);
                 }
             }

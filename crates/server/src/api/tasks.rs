@@ -1,32 +1,36 @@
-//! Tasks that people asked for, and collection runs.
+//! Tasks that users started, and collection runs.
 
+use http::StatusCode;
 use serde_json::{Value as Json, json};
 use tidings_store::Run;
 
-use crate::call::{Answer, Call, List, json};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::{HandlerResult, List, json};
 
-pub(crate) async fn task(call: Call) -> Answer {
-    let id: i64 = call.needed("id")?;
-    let task = call.app.store.task(id).await?;
-    json(
-        &task
-            .ok_or_else(|| Problem::not_found(&format!("task {id}; they are kept for an hour")))?,
-    )
+pub(crate) async fn task(request: CheckedRequest) -> HandlerResult {
+    let id: i64 = request.params.required("id")?;
+    let task = request.app.store.task(id).await?;
+    json(&task.ok_or_else(|| {
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            format!("task {id} not found; tasks are deleted after an hour"),
+        )
+    })?)
 }
 
-pub(crate) async fn runs(call: Call) -> Answer {
-    let limit = call.limit()?;
-    let runs = call
+pub(crate) async fn runs(request: CheckedRequest) -> HandlerResult {
+    let limit = request.params.limit()?;
+    let runs = request
         .app
         .store
-        .runs(call.parsed("after")?, limit + 1)
+        .runs(request.params.parsed("after")?, limit + 1)
         .await?;
-    let shown = |run: Run| {
+    let run_json = |run: Run| {
         let metrics: Json = serde_json::from_str(&run.metrics).unwrap_or_default();
         json!({ "run_id": run.run_id, "started_at": run.started_at, "finished_at": run.finished_at, "metrics": metrics })
     };
-    let List { items, next } = List::cut(runs, limit, |run| run.run_id.to_string());
-    let items: Vec<Json> = items.into_iter().map(shown).collect();
+    let List { items, next } = List::page(runs, limit, |run| run.run_id.to_string());
+    let items: Vec<Json> = items.into_iter().map(run_json).collect();
     json(&List { items, next })
 }

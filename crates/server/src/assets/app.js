@@ -1,16 +1,16 @@
-// Small help for pages that work without it: live numbers, questions before what
-// can't be undone, a key for the search field, buttons that say they are busy.
+// Progressive enhancement of pages that work without it: live numbers, confirmation
+// before irreversible changes, a key for the search field, busy buttons.
 "use strict";
 
 (() => {
   const live = () => document.getElementById("live");
   let last = Date.now();
   let wanted = false;
-  // What follows an event (a delivery) has none of its own.
+  // Deliveries follow an event but have none of their own.
   let lively = 0;
   let busy = false;
 
-  // A person who is writing or choosing must not lose it to news.
+  // An update must not discard input in progress.
   const isOccupied = () => {
     const active = document.activeElement;
     const region = live();
@@ -24,19 +24,19 @@
     wanted = false;
     last = Date.now();
     try {
-      const answer = await fetch(location.href, { headers: { "x-live": "1" }, redirect: "error" });
-      if (!answer.ok) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const response = await fetch(location.href, { headers: { "x-live": "1" }, redirect: "error" });
+      if (!response.ok) return;
+      const page = new DOMParser().parseFromString(await response.text(), "text/html");
       const fresh = page.getElementById("live");
       if (fresh && live() && !isOccupied()) live().replaceWith(document.adoptNode(fresh));
     } catch {
-      // The next event or tick tries again.
+      // Retried at the next event or tick.
     } finally {
       busy = false;
     }
   };
 
-  // On a phone the row of places is wider than the screen.
+  // On a phone the navigation is wider than the screen.
   const here = document.querySelector("header nav [aria-current]");
   if (here) here.parentElement.scrollLeft = here.offsetLeft - 60;
 
@@ -51,8 +51,8 @@
     });
     setInterval(() => {
       const age = Date.now() - last;
-      const patience = Date.now() < lively ? 4000 : 15000;
-      if ((wanted && age > 2000) || age > patience) refresh();
+      const interval = Date.now() < lively ? 4000 : 15000;
+      if ((wanted && age > 2000) || age > interval) refresh();
     }, 500);
   }
 

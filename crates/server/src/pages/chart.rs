@@ -1,24 +1,24 @@
-//! Charts as SVG, drawn here: no script, no library, nothing to load. Pure.
+//! Charts as inline SVG: no script, no library, nothing to load. Pure.
 
 use maud::{Markup, html};
 
-use super::words;
+use super::format;
 
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 100.0;
-/// Of one day in a row of bars, with the gap behind it.
-const BAR: usize = 6;
+/// Width of a bar with the gap after it.
+const BAR_WIDTH: usize = 6;
 const BARS_HEIGHT: f64 = 22.0;
 
 /// A line over time with an area below it. `from` says when it begins.
 pub(super) fn line(points: &[f64], label: &str, from: &str, class: &str) -> Markup {
     if points.len() < 2 {
-        return html! { p.empty { "There is too little to draw yet." } };
+        return html! { p.empty { "Not enough data yet." } };
     }
-    let most = points.iter().copied().fold(1.0, f64::max);
+    let max = points.iter().copied().fold(1.0, f64::max);
     let step = WIDTH / (points.len() - 1) as f64;
     let place = |(n, value): (usize, &f64)| {
-        let y = HEIGHT - value.max(0.0) / most * HEIGHT;
+        let y = HEIGHT - value.max(0.0) / max * HEIGHT;
         format!("{:.1},{y:.1}", n as f64 * step)
     };
     let path: Vec<String> = points.iter().enumerate().map(place).collect();
@@ -27,27 +27,27 @@ pub(super) fn line(points: &[f64], label: &str, from: &str, class: &str) -> Mark
         polygon points={ "0," (HEIGHT) " " (path) " " (WIDTH) "," (HEIGHT) } {}
         polyline points=(path) {}
     };
-    framed(&drawn, most, label, from, class)
+    framed(&drawn, max, label, from, class)
 }
 
 /// A column for each value, the newest last.
 pub(super) fn columns(values: &[i64], label: &str, from: &str) -> Markup {
-    let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let max = values.iter().copied().max().unwrap_or(0).max(1) as f64;
     let width = WIDTH / values.len().max(1) as f64;
     let drawn = html! {
         @for (n, value) in values.iter().enumerate() {
-            @let height = *value as f64 / most * HEIGHT;
+            @let height = *value as f64 / max * HEIGHT;
             rect x=(format!("{:.1}", width * (n as f64 + 0.15))) y=(format!("{:.1}", HEIGHT - height)) width=(format!("{:.1}", width * 0.7)) height=(format!("{height:.1}")) {}
         }
     };
-    framed(&drawn, most, label, from, "")
+    framed(&drawn, max, label, from, "")
 }
 
-/// The lines around a chart, its top value, and where its time begins and ends.
-fn framed(drawn: &Markup, most: f64, label: &str, from: &str, class: &str) -> Markup {
+/// The axes of a chart, its maximum, and the start and end of its time.
+fn framed(drawn: &Markup, max: f64, label: &str, from: &str, class: &str) -> Markup {
     html! {
         figure class={ "chart " (class) } {
-            span.most { (words::number(most.ceil() as i64)) }
+            span.max { (format::number(max.ceil() as i64)) }
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
                 @for y in [0.0, HEIGHT / 2.0] { line.guide x1="0" y1=(y) x2=(WIDTH) y2=(y) {} }
                 (drawn)
@@ -60,21 +60,21 @@ fn framed(drawn: &Markup, most: f64, label: &str, from: &str, class: &str) -> Ma
 
 /// A small row of bars, the newest last.
 pub(super) fn bars(values: &[i64], label: &str) -> Markup {
-    let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let max = values.iter().copied().max().unwrap_or(0).max(1) as f64;
     html! {
-        svg.bars width=(values.len() * BAR) height=(BARS_HEIGHT) role="img" aria-label=(label) {
+        svg.bars width=(values.len() * BAR_WIDTH) height=(BARS_HEIGHT) role="img" aria-label=(label) {
             title { (label) }
             @for (n, value) in values.iter().enumerate() {
-                @let height = match value { 0 => 1.0, value => (*value as f64 / most * BARS_HEIGHT).max(3.0) };
-                rect.none[*value == 0] x=(n * BAR) y=(format!("{:.1}", BARS_HEIGHT - height)) width=(BAR - 2) height=(format!("{height:.1}")) rx="1" {}
+                @let height = match value { 0 => 1.0, value => (*value as f64 / max * BARS_HEIGHT).max(3.0) };
+                rect.none[*value == 0] x=(n * BAR_WIDTH) y=(format!("{:.1}", BARS_HEIGHT - height)) width=(BAR_WIDTH - 2) height=(format!("{height:.1}")) rx="1" {}
             }
         }
     }
 }
 
-/// At most so many points, each the mean of its neighbours.
-pub(super) fn thinned(values: &[f64], most: usize) -> Vec<f64> {
-    let size = values.len().div_ceil(most.max(1)).max(1);
+/// At most `max` points, each the mean of its neighbours.
+pub(super) fn thinned(values: &[f64], max: usize) -> Vec<f64> {
+    let size = values.len().div_ceil(max.max(1)).max(1);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     values.chunks(size).map(mean).collect()
 }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn bars_are_as_high_as_their_share_and_none_is_a_line() {
-        let drawn = bars(&[0, 1, 50, 100], "items a day").0;
+        let drawn = bars(&[0, 1, 50, 100], "items per day").0;
         for height in ["\"1.0\"", "\"3.0\"", "\"11.0\"", "\"22.0\""] {
             assert!(drawn.contains(&format!("height={height}")), "{drawn}");
         }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_line_needs_two_points_and_names_its_top() {
-        assert!(line(&[1.0], "a", "then", "").0.contains("too little"));
+        assert!(line(&[1.0], "a", "then", "").0.contains("Not enough data"));
         let drawn = line(&[0.0, 1200.0], "a", "then", "").0;
         assert!(
             drawn.contains("1,200") && drawn.contains("600.0,0.0"),

@@ -1,36 +1,47 @@
-//! The frontier: numbers, filters, a table page by page, adding URLs, and
-//! changing all that match, after a preview.
+//! The frontier: totals, filters, a list page by page, submitting URLs, and bulk
+//! changes after a preview.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json};
 use tidings_store::{Filter, Order, Origin, Role, Status, Submission, UrlRow};
 use tidings_url::{FetchUrl, Rules};
 
-use super::{may, next_page, page, see_done, token, with_params, words};
+use super::forms::{csrf_field, has_role};
+use super::layout::{page, redirect_with_notice};
+use super::links::{next_page, with_params};
+use super::{format, status};
 use crate::api::bulk::{Action, change_all};
-use crate::api::frontier::{PATIENCE, filter, filter_of, is_everything, target};
-use crate::call::{Answer, Call, Fields};
+use crate::api::frontier::{LIST_TIMEOUT, filter, filter_from_body, is_everything, target};
+use crate::body_fields::BodyFields;
+use crate::params::{ORIGINS, Params, SORT_ORDERS, STATUSES};
 use crate::problem::Problem;
-use crate::routes::{ORDERS, ORIGINS};
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
 const ROWS: u32 = 50;
-/// So many can be sorted for every look at them.
-const FEW: i64 = 20_000;
+/// Up to this many URLs are sorted by recency by default.
+const MAX_SORTED: i64 = 20_000;
 const FILTERS: [&str; 6] = ["q", "status", "origin", "source_id", "host", "reason"];
 
-pub(crate) async fn show(mut call: Call) -> Answer {
-    let store = call.app.store.clone();
+pub(crate) async fn show(mut request: CheckedRequest) -> HandlerResult {
+    let store = request.app.store.clone();
     let stats = store.stats().await?;
-    if call.text("after").is_none() {
-        // All pages that follow are in the order of the first.
-        let order = call.params.entry("order".to_owned());
-        let is_small = stats.by_status.values().sum::<i64>() <= FEW;
-        order.or_insert_with(|| if is_small { "recent" } else { "newest" }.to_owned());
+    if request.params.text("after").is_none() {
+        // The following pages continue in the order of the first.
+        let is_small = stats.by_status.values().sum::<i64>() <= MAX_SORTED;
+        let order = if is_small { "recent" } else { "newest" };
+        request.params.set_default("order", order);
     }
-    let filter = filter(&call)?;
-    let order: Order = call.parsed("order")?.unwrap_or_default();
+    let filter = filter(&request)?;
+    let order: Order = request.params.parsed("order")?.unwrap_or_default();
     let rows = store
-        .list_within(&filter, order, call.parsed("after")?, ROWS, PATIENCE)
+        .list_within(
+            &filter,
+            order,
+            request.params.parsed("after")?,
+            ROWS,
+            LIST_TIMEOUT,
+        )
         .await?;
     let now = store.now().await?;
     let next = rows.next.map(|cursor| cursor.to_string());
@@ -41,26 +52,26 @@ pub(crate) async fn show(mut call: Call) -> Answer {
                 @for status in Status::ALL {
                     @let is_chosen = filter.status == Some(*status);
                     @let to = (!is_chosen).then_some(status.as_str());
-                    a.stat.chosen[is_chosen] href=(with_params(&call, "/frontier", &[("status", to), ("after", None)])) {
-                        span { (status) } b { (words::number(stats.by_status.get(status.as_str()).copied().unwrap_or(0))) }
+                    a.stat.chosen[is_chosen] href=(with_params(&request.params, "/frontier", &[("status", to), ("after", None)])) {
+                        span { (status::total_label(*status)) } b { (format::number(stats.by_status.get(status.as_str()).copied().unwrap_or(0))) }
                     }
                 }
             }
             section.card {
-                (filters(&call))
+                (filters(&request.params))
                 @if rows.rows.is_empty() {
-                    p.empty { @if next.is_some() { "Nothing so far: the next page looks further." } @else { "No URL matches." } }
+                    p.empty { @if next.is_some() { "No match so far: the next page continues the search." } @else { "No URL matches." } }
                 }
                 @else { table.list {
-                    tr { th { "URL" } th { "Status" } th { "Found by" } th.n { "Priority" } th { "Next" } th { "Fetched" } th.n { "Tries" } }
+                    tr { th { "URL" } th { "Status" } th { "Origin" } th.n { "Priority" } th { "Next fetch" } th { "Last fetch" } th.n { "Attempts" } }
                     @for row in &rows.rows { (line(row, now)) }
                 } }
-                (next_page(&call, "/frontier", next.as_deref()))
+                (next_page(&request.params, "/frontier", next.as_deref()))
             }
         }
-        @if may(&call, Role::Operator) { div.two { (bulk_form(&call, &filter)) (submit_form(&call)) } }
+        @if has_role(&request, Role::Operator) { div.two { (bulk_form(&request, &filter)) (submit_form(&request)) } }
     };
-    page(&call, "/frontier", "Frontier", &content)
+    page(&request, "/frontier", "Frontier", &content)
 }
 
 fn line(row: &UrlRow, now: tidings_store::Moment) -> Markup {
@@ -68,50 +79,58 @@ fn line(row: &UrlRow, now: tidings_store::Moment) -> Markup {
     html! { tr {
         td { a.cut href={ "/frontier/" (row.id) } title=(row.url) { (row.url) }
             @if let Some(why) = why.filter(|_| row.status != Status::Fetched) { small.cut title=(why) { (why) } } }
-        td { (words::status(row.status)) @if let Some(reason) = &row.reason { " " small { (reason) } } }
+        td { (status::badge(row.status, row.reason.as_deref())) @if let Some(reason) = &row.reason { " " small { (reason) } } }
         td.t { (row.origin) }
         td.n data-l="priority" { (row.priority) }
-        td.t data-l="next" { (words::maybe_when(row.next_fetch_at, now)) }
-        td.t data-l="fetched" { (words::maybe_when(row.last_fetched_at, now)) }
-        td.n data-l="tries" { (row.attempts) }
+        td.t data-l="next fetch" { (format::maybe_when(row.next_fetch_at, now)) }
+        td.t data-l="last fetch" { (format::maybe_when(row.last_fetched_at, now)) }
+        td.n data-l="attempts" { (row.attempts) }
     } }
 }
 
-fn filters(call: &Call) -> Markup {
-    let value = |name: &str| call.text(name).unwrap_or_default().to_owned();
-    let choice = |name: &'static str, label: &str, words: &[&str]| {
+fn filters(params: &Params) -> Markup {
+    let value = |name: &str| params.text(name).unwrap_or_default().to_owned();
+    let choice = |name: &'static str, label: &str, words: &[&'static str]| {
         html! {
             select name=(name) aria-label=(label) {
                 option value="" { (label) }
-                @for word in words { option value=(word) selected[value(name) == *word] { (word) } }
+                @for word in words { option value=(word) selected[value(name) == *word] { (option_label(name, word)) } }
             }
         }
     };
     html! {
         form.filters method="get" action="/frontier" role="search" {
             input type="search" name="q" value=(value("q")) placeholder="Part of the URL ( / )" aria-label="Part of the URL";
-            (choice("status", "any status", crate::routes::STATUSES))
+            (choice("status", "any status", STATUSES))
             (choice("origin", "any origin", ORIGINS))
             input name="host" value=(value("host")) placeholder="host" aria-label="Host" size="14";
             input name="source_id" value=(value("source_id")) placeholder="source id" aria-label="Source id" size="10" inputmode="numeric";
             input name="reason" value=(value("reason")) placeholder="reason" aria-label="Reason" size="12";
-            (choice("order", "order", ORDERS))
+            (choice("order", "order", SORT_ORDERS))
             button { "Filter" }
-            @if FILTERS.iter().any(|name| call.text(name).is_some()) { a.button href="/frontier" { "Clear" } }
+            @if FILTERS.iter().any(|name| params.text(name).is_some()) { a.button href="/frontier" { "Clear" } }
         }
     }
 }
 
-fn bulk_form(call: &Call, filter: &Filter) -> Markup {
+/// The label of an option: a status as totals show it, else the word itself.
+fn option_label(name: &str, word: &'static str) -> &'static str {
+    match word.parse() {
+        Ok(status) if name == "status" => status::total_label(status),
+        _ => word,
+    }
+}
+
+fn bulk_form(request: &CheckedRequest, filter: &Filter) -> Markup {
     html! {
         section.card {
-            h2 { "All that match" }
-            @if is_everything(filter) { p.soft { "Set a filter above to retry or delete what it matches." } }
+            h2 { "Bulk change" }
+            @if is_everything(filter) { p.soft { "Set a filter above to retry or delete all matching URLs." } }
             @else {
-                p.soft { "You see how many it is before anything happens." }
+                p.soft { "A preview shows how many URLs match before anything changes." }
                 form.row method="post" action="/frontier/bulk" {
-                    (token(call))
-                    @for name in FILTERS { @if let Some(value) = call.text(name) { input type="hidden" name=(name) value=(value); } }
+                    (csrf_field(request))
+                    @for name in FILTERS { @if let Some(value) = request.params.text(name) { input type="hidden" name=(name) value=(value); } }
                     button name="action" value="retry" { "Retry …" }
                     button.danger name="action" value="delete" { "Delete …" }
                 }
@@ -120,21 +139,21 @@ fn bulk_form(call: &Call, filter: &Filter) -> Markup {
     }
 }
 
-fn submit_form(call: &Call) -> Markup {
+fn submit_form(request: &CheckedRequest) -> Markup {
     html! {
         section.card {
-            h2 { "Add URLs" }
+            h2 { "Submit URLs" }
             form method="post" action="/frontier/submit" {
-                (token(call))
-                textarea name="urls" aria-label="URLs, one a line" placeholder="https://example.com/story" required {}
+                (csrf_field(request))
+                textarea name="urls" aria-label="URLs, one per line" placeholder="https://example.com/story" required {}
                 p { button { "Submit" } }
             }
         }
     }
 }
 
-pub(crate) async fn submit(call: Call) -> Answer {
-    let urls = call.form().remove("urls").unwrap_or_default();
+pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
+    let urls = request.form().remove("urls").unwrap_or_default();
     let mut submissions = Vec::new();
     for (n, text) in urls.lines().map(str::trim).enumerate() {
         if text.is_empty() {
@@ -146,15 +165,15 @@ pub(crate) async fn submit(call: Call) -> Answer {
         submissions.push(Submission::new(target, Origin::Manual));
     }
     if submissions.is_empty() {
-        return Err(Problem::field("urls", "there is no URL in it"));
+        return Err(Problem::field("urls", "urls has no URL"));
     }
-    call.app.store.submit(&submissions).await?;
-    see_done("/frontier", "submitted", Some(submissions.len() as u64))
+    request.app.store.submit(&submissions).await?;
+    redirect_with_notice("/frontier", "submitted", Some(submissions.len() as u64))
 }
 
-/// First a preview; then, when it is confirmed, the change.
-pub(crate) async fn bulk(call: Call) -> Answer {
-    let mut form = call.form();
+/// Shows a preview first; makes the change when it is confirmed.
+pub(crate) async fn bulk(request: CheckedRequest) -> HandlerResult {
+    let mut form = request.form();
     let action = form.remove("action").unwrap_or_default();
     let wanted: Action = action
         .parse()
@@ -183,35 +202,38 @@ pub(crate) async fn bulk(call: Call) -> Answer {
             )
         })
         .collect();
-    let filter = filter_of(Fields::new(fields, ""))?;
+    let filter = filter_from_body(BodyFields::new(fields, ""))?;
     if is_everything(&filter) {
-        return Err(Problem::field("filter", "set a filter first"));
+        return Err(Problem::field(
+            "filter",
+            "filter is empty; set a filter first",
+        ));
     }
     if is_confirmed {
-        let changed = change_all(&call.app.store, wanted, &filter).await?;
-        let done = if wanted == Action::Retry {
+        let changed = change_all(&request.app.store, wanted, &filter).await?;
+        let notice = if wanted == Action::Retry {
             "retried"
         } else {
             "deleted"
         };
-        return see_done("/frontier", done, Some(changed));
+        return redirect_with_notice("/frontier", notice, Some(changed));
     }
-    let count = call.app.store.count(&filter).await?;
-    let some = call.app.store.list(&filter, Order::Id, None, 10).await?;
+    let count = request.app.store.count(&filter).await?;
+    let some = request.app.store.list(&filter, Order::Id, None, 10).await?;
     let content = html! {
-        h1 { @if wanted == Action::Retry { "Retry" } @else { "Delete" } " " (words::number(count as i64)) " URLs?" }
+        h1 { @if wanted == Action::Retry { "Retry" } @else { "Delete" } " " (format::number(count as i64)) " URLs?" }
         section.card {
             dl { @for (name, value) in &shown { dt { (name) } dd { (value) } } }
-            p.soft { "For example:" }
+            p.soft { "Sample:" }
             ul { @for row in &some.rows { li { code { (row.url) } } } }
             form.row method="post" action="/frontier/bulk" {
-                (token(&call))
+                (csrf_field(&request))
                 @for (name, value) in &shown { input type="hidden" name=(name) value=(value); }
                 input type="hidden" name="action" value=(action);
-                button.main name="confirmed" value="1" disabled[count == 0] { "Yes, " (action) " " (words::number(count as i64)) }
+                button.main name="confirmed" value="1" disabled[count == 0] { "Yes, " (action) " " (format::number(count as i64)) }
                 a.button href="/frontier" { "Cancel" }
             }
         }
     };
-    page(&call, "/frontier", "Preview", &content)
+    page(&request, "/frontier", "Preview", &content)
 }

@@ -4,22 +4,28 @@ use axum::response::Response;
 use http::{HeaderValue, header};
 use maud::{Markup, html};
 
-use super::{respond, see, whole};
+use super::layout::{document, html_response, redirect};
 use crate::access::COOKIE;
-use crate::call::{Answer, Call};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let next = call.text("next").unwrap_or("/").to_owned();
-    Ok(respond(&whole(None, "", "Log in", &form(&next, None))))
+pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
+    let next = request.params.text("next").unwrap_or("/").to_owned();
+    Ok(html_response(&document(
+        None,
+        "",
+        "Log in",
+        &form(&next, None),
+    )))
 }
 
-fn form(next: &str, wrong: Option<&str>) -> Markup {
+fn form(next: &str, error: Option<&str>) -> Markup {
     html! {
         div.login {
             p.brand { img src="/icon.svg" alt=""; "Tidings" }
             form.card method="post" action="/login" {
-                @if let Some(wrong) = wrong { p.notice.bad role="alert" { (wrong) } }
+                @if let Some(error) = error { p.notice.bad role="alert" { (error) } }
                 label.field {
                     "Token"
                     input type="password" name="token" required autofocus autocomplete="current-password" placeholder="tdg_…";
@@ -27,7 +33,7 @@ fn form(next: &str, wrong: Option<&str>) -> Markup {
                 input type="hidden" name="next" value=(next);
                 p { button.main.wide { "Log in" } }
                 p.soft {
-                    "The first start prints a token. Make another one with "
+                    "The first start prints a token. Create another one with "
                     code { "tidings token create NAME --role admin" } "."
                 }
             }
@@ -35,37 +41,37 @@ fn form(next: &str, wrong: Option<&str>) -> Markup {
     }
 }
 
-pub(crate) async fn log_in(call: Call) -> Answer {
-    let mut fields = call.form();
+pub(crate) async fn log_in(request: CheckedRequest) -> HandlerResult {
+    let mut fields = request.form();
     let secret = fields.remove("token").unwrap_or_default();
     let next = fields.remove("next").unwrap_or_default();
-    match call.app.access.log_in(&secret, call.peer).await {
+    match request.app.access.log_in(&secret, request.peer).await {
         Ok(value) => {
             let cookie = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=43200");
-            with_cookie(see(own_path(&next))?, &cookie)
+            with_cookie(redirect(own_path(&next))?, &cookie)
         }
         Err(problem) => {
-            let page = whole(None, "", "Log in", &form(&next, Some(&problem.detail)));
-            let mut response = respond(&page);
-            problem.mark(&mut response);
+            let page = document(None, "", "Log in", &form(&next, Some(&problem.detail)));
+            let mut response = html_response(&page);
+            problem.apply_to(&mut response);
             Ok(response)
         }
     }
 }
 
-pub(crate) async fn log_out(call: Call) -> Answer {
-    call.app.access.log_out(&call.headers);
+pub(crate) async fn log_out(request: CheckedRequest) -> HandlerResult {
+    request.app.access.log_out(&request.headers);
     let cookie = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
-    with_cookie(see("/login")?, &cookie)
+    with_cookie(redirect("/login")?, &cookie)
 }
 
-fn with_cookie(mut response: Response, cookie: &str) -> Answer {
+fn with_cookie(mut response: Response, cookie: &str) -> HandlerResult {
     let value = HeaderValue::from_str(cookie).map_err(Problem::internal)?;
     response.headers_mut().insert(header::SET_COOKIE, value);
     Ok(response)
 }
 
-/// Only a path of this server: one slash, then none of what browsers take for one.
+/// Only a path of this server: one slash, then nothing that browsers read as another.
 fn own_path(next: &str) -> &str {
     let is_own = next.starts_with('/')
         && !next[1..].starts_with(['/', '\\'])
@@ -78,7 +84,7 @@ mod tests {
     use super::own_path;
 
     #[test]
-    fn nobody_is_sent_elsewhere() {
+    fn redirects_stay_on_this_server() {
         for next in [
             "//evil.example",
             "/\\evil.example",

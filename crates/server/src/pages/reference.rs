@@ -1,18 +1,18 @@
-//! The API as a page: the OpenAPI document, read out. Nothing is known here of
-//! routes that the document does not say.
+//! The API reference: the OpenAPI document as a page. It knows nothing about routes
+//! but what the document says.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json};
 
-use super::page;
-use crate::call::{Answer, Call};
-use crate::openapi::openapi;
+use super::layout::page;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
 const METHODS: [&str; 4] = ["get", "post", "put", "delete"];
-/// So many are shown with everything that they take and give.
-const OPEN: usize = 4;
+/// Up to this many operations are shown expanded.
+const MAX_EXPANDED: usize = 4;
 
-/// One operation with its place.
+/// One operation with its method and path.
 struct Operation<'a> {
     method: &'static str,
     path: &'a str,
@@ -28,18 +28,19 @@ impl Operation<'_> {
         self.what["operationId"].as_str().unwrap_or_default()
     }
 
-    /// Whether all words occur in what it is, what it takes or what it gives.
+    /// Whether all words occur in the description of the operation.
     fn has(&self, words: &[String]) -> bool {
         let text = format!("{} {} {}", self.method, self.path, self.what).to_lowercase();
         words.iter().all(|word| text.contains(word.as_str()))
     }
 }
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let document = openapi();
+pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
+    let document = &request.app.openapi;
     let empty = Map::new();
     let paths = document["paths"].as_object().unwrap_or(&empty);
-    let words: Vec<String> = call
+    let words: Vec<String> = request
+        .params
         .text("q")
         .unwrap_or_default()
         .split_whitespace()
@@ -57,7 +58,7 @@ pub(crate) async fn show(call: Call) -> Answer {
         .collect();
     let mut tags: Vec<&str> = found.iter().map(Operation::tag).collect();
     tags.dedup();
-    let is_open = found.len() <= OPEN;
+    let is_open = found.len() <= MAX_EXPANDED;
     let schemas = &document["components"]["schemas"];
     let content = html! {
         div.row.between {
@@ -66,22 +67,22 @@ pub(crate) async fn show(call: Call) -> Answer {
         }
         p.lead { (document["info"]["description"].as_str().unwrap_or_default().replace('`', "")) }
         form.filters method="get" action="/api" role="search" {
-            input type="search" name="q" value=(call.text("q").unwrap_or_default()) placeholder="What it is about ( / )" aria-label="Words";
+            input type="search" name="q" value=(request.params.text("q").unwrap_or_default()) placeholder="Search operations ( / )" aria-label="Search";
             button { "Search" }
             @if !words.is_empty() { a.button href="/api" { "Clear" } }
         }
         @if words.is_empty() {
             section.card {
-                h2 { "How to ask" }
-                pre.flat { "curl -H \"Authorization: Bearer $TOKEN\" http://" (call.app.address) "/api/v1/sources" }
+                h2 { "Example request" }
+                pre.flat { "curl -H \"Authorization: Bearer $TOKEN\" http://" (request.app.address) "/api/v1/sources" }
                 p.soft {
                     "Lists have " code { "next" } ": pass it as " code { "after" } ". Errors are "
-                    code { "application/problem+json" } " and name the field that is wrong."
+                    code { "application/problem+json" } " and name the invalid field."
                 }
                 nav.chips aria-label="Subjects" { @for tag in &tags { a.badge href={ "#" (tag) } { (tag) } } }
             }
         }
-        @if found.is_empty() { section.card { p.empty { "Nothing of the API is about that." } } }
+        @if found.is_empty() { section.card { p.empty { "No operation matches." } } }
         @for tag in &tags {
             section.card #(tag) {
                 h2 { (tag) }
@@ -90,9 +91,9 @@ pub(crate) async fn show(call: Call) -> Answer {
                 }
             }
         }
-        @if words.is_empty() { section.card { details { summary { "All shapes of bodies and answers" } (shapes(schemas)) } } }
+        @if words.is_empty() { section.card { details { summary { "All schemas" } (all_schemas(schemas)) } } }
     };
-    page(&call, "/api", "API", &content)
+    page(&request, "/api", "API", &content)
 }
 
 fn entry(operation: &Operation<'_>, schemas: &Json, is_open: bool) -> Markup {
@@ -106,7 +107,7 @@ fn entry(operation: &Operation<'_>, schemas: &Json, is_open: bool) -> Markup {
                 span { (what["summary"].as_str().unwrap_or_default()) }
             }
             div {
-                p.soft { (what["description"].as_str().unwrap_or("Open to all.")) }
+                p.soft { (what["description"].as_str().unwrap_or("Public.")) }
                 @if !parameters.is_empty() {
                     h3 { "Parameters" }
                     dl { @for parameter in parameters { (field(
@@ -118,12 +119,12 @@ fn entry(operation: &Operation<'_>, schemas: &Json, is_open: bool) -> Markup {
                 }
                 @if let Some(content) = what["requestBody"]["content"].as_object() {
                     h3 { "Body" }
-                    @for (media, body) in content { (shape(media, &body["schema"], schemas)) }
+                    @for (media, body) in content { (body_schema(media, &body["schema"], schemas)) }
                 }
                 @if let Some(responses) = what["responses"].as_object() {
                     @for (status, response) in responses.iter().filter(|(status, _)| *status != "default") {
-                        h3 { "Answer " (status) }
-                        @for (media, body) in response["content"].as_object().into_iter().flatten() { (shape(media, &body["schema"], schemas)) }
+                        h3 { "Response " (status) }
+                        @for (media, body) in response["content"].as_object().into_iter().flatten() { (body_schema(media, &body["schema"], schemas)) }
                     }
                 }
             }
@@ -131,8 +132,8 @@ fn entry(operation: &Operation<'_>, schemas: &Json, is_open: bool) -> Markup {
     }
 }
 
-/// What a body is: its media type, and its fields where it has some.
-fn shape(media: &str, schema: &Json, schemas: &Json) -> Markup {
+/// A body: its media type, and its fields if it is an object.
+fn body_schema(media: &str, schema: &Json, schemas: &Json) -> Markup {
     let named = name_of(schema);
     let fields = named.map_or(schema, |name| &schemas[name]);
     html! {
@@ -142,13 +143,13 @@ fn shape(media: &str, schema: &Json, schemas: &Json) -> Markup {
 }
 
 fn fields_of(schema: &Json) -> Markup {
-    let is_needed = |name: &str| {
-        let needed = schema["required"].as_array();
-        needed.is_some_and(|needed| needed.iter().any(|one| one == name))
+    let is_required = |name: &str| {
+        let required = schema["required"].as_array();
+        required.is_some_and(|required| required.iter().any(|one| one == name))
     };
     html! {
         @if let Some(fields) = schema["properties"].as_object() {
-            dl { @for (name, of) in fields { (field(name, of, is_needed(name), of["description"].as_str().unwrap_or_default())) } }
+            dl { @for (name, of) in fields { (field(name, of, is_required(name), of["description"].as_str().unwrap_or_default())) } }
         }
         @for part in schema["allOf"].as_array().into_iter().flatten() {
             @if name_of(part).is_some() { p.soft { "All of " (kind(part)) ", and:" } }
@@ -157,10 +158,10 @@ fn fields_of(schema: &Json) -> Markup {
     }
 }
 
-fn field(name: &str, schema: &Json, is_needed: bool, about: &str) -> Markup {
+fn field(name: &str, schema: &Json, is_required: bool, description: &str) -> Markup {
     html! {
-        dt { code { (name) } @if is_needed { span.needed title="needed" { "*" } } }
-        dd { (kind(schema)) @if !about.is_empty() { span.soft { " · " (about.replace('`', "")) } } }
+        dt { code { (name) } @if is_required { span.needed title="required" { "*" } } }
+        dd { (kind(schema)) @if !description.is_empty() { span.soft { " · " (description.replace('`', "")) } } }
     }
 }
 
@@ -168,10 +169,10 @@ fn name_of(schema: &Json) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
 
-/// A type in a few words.
+/// A type in one line.
 fn kind(schema: &Json) -> Markup {
     if let Some(name) = name_of(schema) {
-        return html! { a href={ "/api#shape-" (name) } { (name) } };
+        return html! { a href={ "/api#schema-" (name) } { (name) } };
     }
     if let Some(choices) = schema["enum"].as_array() {
         let choices: Vec<&str> = choices.iter().filter_map(Json::as_str).collect();
@@ -197,17 +198,17 @@ fn kind(schema: &Json) -> Markup {
         None => words.replace("string", "text"),
     };
     let bounds = match (schema["minimum"].as_i64(), schema["maximum"].as_i64()) {
-        (Some(least), Some(most)) if most < 1 << 40 => format!(" {least} to {most}"),
-        (Some(least), None) => format!(" from {least}"),
+        (Some(min), Some(max)) if max < 1 << 40 => format!(" {min} to {max}"),
+        (Some(min), None) => format!(" from {min}"),
         _ => String::new(),
     };
-    html! { (words) (bounds) @if !schema["default"].is_null() { ", else " (schema["default"].to_string().replace('"', "")) } }
+    html! { (words) (bounds) @if !schema["default"].is_null() { ", default " (schema["default"].to_string().replace('"', "")) } }
 }
 
-fn shapes(schemas: &Json) -> Markup {
+fn all_schemas(schemas: &Json) -> Markup {
     html! {
         @for (name, schema) in schemas.as_object().into_iter().flatten() {
-            details.operation #{ "shape-" (name) } { summary { code { (name) } } div { (fields_of(schema)) @if schema["properties"].is_null() && schema["allOf"].is_null() { p.soft { (kind(schema)) } } } }
+            details.operation #{ "schema-" (name) } { summary { code { (name) } } div { (fields_of(schema)) @if schema["properties"].is_null() && schema["allOf"].is_null() { p.soft { (kind(schema)) } } } }
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The selectors of a source: their fields in forms, and a place to try them on
-//! a page until they are right. Trying keeps nothing.
+//! The selectors of a source: their fields in forms, and a tester that extracts one
+//! page with them. Testing stores nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,16 @@ use serde_json::{Map, Value as Json, json};
 use tidings_store::Source;
 use tidings_url::FetchUrl;
 
-use super::{page, token};
-use crate::api::sources::{found, tested};
-use crate::call::{Answer, Call};
+use super::forms::csrf_field;
+use super::layout::page;
+use crate::api::sources::{extract_with, find_source};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
 const NAMES: [&str; 6] = ["title", "body", "author", "published", "image", "exclude"];
 
-/// A field for each selector, filled in with what is known.
+/// A field for each selector, with its current value.
 pub(super) fn fields(selectors: &Json) -> Markup {
     html! {
         div.fields { @for name in NAMES {
@@ -24,8 +26,8 @@ pub(super) fn fields(selectors: &Json) -> Markup {
     }
 }
 
-/// What those fields say, as the API would be told; none when all are empty.
-pub(super) fn of_form(form: &BTreeMap<String, String>) -> Option<Json> {
+/// The selectors of a form as the API takes them; `None` when all are empty.
+pub(super) fn from_form(form: &BTreeMap<String, String>) -> Option<Json> {
     let given = NAMES.iter().filter_map(|name| {
         let value = form.get(&format!("selector_{name}"))?.trim();
         let json = match *name {
@@ -38,57 +40,57 @@ pub(super) fn of_form(form: &BTreeMap<String, String>) -> Option<Json> {
     (!article.is_empty()).then(|| json!({ "article": article }))
 }
 
-/// The form to try them; `tried` is the page that they were tried on.
+/// The tester; `tested` is the page that was just extracted.
 pub(super) fn tester(
-    call: &Call,
+    request: &CheckedRequest,
     source: &Source,
     selectors: &Json,
-    tried: Option<&str>,
+    tested: Option<&str>,
 ) -> Markup {
     let path = format!("/sources/{}", source.source_id);
     html! {
         section.card {
-            h2 { "Try the selectors" }
+            h2 { "Test selectors" }
             form method="post" action={ (path) "/test" } {
-                (token(call))
+                (csrf_field(request))
                 div.filters {
-                    input type="search" name="page" value=(tried.unwrap_or_default()) placeholder="An article of this source" required aria-label="Article";
+                    input type="search" name="page" value=(tested.unwrap_or_default()) placeholder="An article of this source" required aria-label="Article";
                     button.main { "Fetch and show" }
-                    @if tried.is_some() {
+                    @if tested.is_some() {
                         @for (name, value) in [("url", source.url.clone()), ("name", source.name.clone()), ("priority", source.priority.to_string())] {
                             input type="hidden" name=(name) value=(value);
                         }
                         button formaction=(path) { "Save these selectors" }
                     }
                 }
-                details open[tried.is_some()] { summary { "Selectors (CSS)" } (fields(selectors)) }
-                p.soft { "What is left empty is found as on any page. Nothing of the page is kept." }
+                details open[tested.is_some()] { summary { "Selectors (CSS)" } (fields(selectors)) }
+                p.soft { "Empty fields are extracted automatically. The page is not stored." }
             }
         }
     }
 }
 
-pub(crate) async fn test(call: Call) -> Answer {
-    let source = found(&call).await?;
-    let form = call.form();
+pub(crate) async fn test(request: CheckedRequest) -> HandlerResult {
+    let source = find_source(&request).await?;
+    let form = request.form();
     let text = form.get("page").map_or("", |text| text.trim());
     let url = FetchUrl::parse(text).map_err(|error| Problem::field("page", error.to_string()))?;
-    let selectors = of_form(&form).unwrap_or_else(|| json!({}));
-    let result = tested(&call.app, &url, &selectors).await?;
+    let selectors = from_form(&form).unwrap_or_else(|| json!({}));
+    let result = extract_with(&request.app, &url, &selectors).await?;
     let text = result["text"].as_str().unwrap_or_default();
     let content = html! {
         p.crumbs { a href="/sources" { "Sources" } " / " a href={ "/sources/" (source.source_id) } { (source.name) } " / selectors" }
-        h1 { (result["title"].as_str().unwrap_or("without a title")) }
-        (tester(&call, &source, &selectors, Some(url.as_str())))
+        h1 { (result["title"].as_str().unwrap_or("(no title)")) }
+        (tester(&request, &source, &selectors, Some(url.as_str())))
         div.reading {
             section.card.article {
-                @if text.is_empty() { p.empty { "No text was found on this page." } }
+                @if text.is_empty() { p.empty { "No text extracted from this page." } }
                 @for part in text.split("\n\n") { p { (part) } }
             }
             section.card { dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (shown(&result[name])) } } } }
         }
     };
-    page(&call, "/sources", "Selectors", &content)
+    page(&request, "/sources", "Selectors", &content)
 }
 
 fn shown(value: &Json) -> String {

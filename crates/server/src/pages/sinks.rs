@@ -1,33 +1,37 @@
-//! Sinks: how far behind each is, what it could not take, sending again.
+//! Sinks: backlog and lag of each, dead letters, replay.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
 use tidings_store::{DeadLetter, Moment, OutboxState, Role, StoredDocument};
 
-use super::{button, may, page, see_done, segment, token, words};
-use crate::api::sinks::found;
-use crate::call::{Answer, Call};
+use super::format;
+use super::forms::{button, csrf_field, has_role};
+use super::layout::{page, redirect_with_notice};
+use super::links::segment;
+use crate::api::sinks::find_sink;
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let sinks = call.app.store.outbox().await?;
-    let now = call.app.store.now().await?;
+pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
+    let sinks = request.app.store.outbox().await?;
+    let now = request.app.store.now().await?;
     let content = html! {
         h1 { "Sinks" }
         div #live { section.card {
-            @if sinks.is_empty() { p.empty { "No sinks are known. They are tables of the configuration file." } }
+            @if sinks.is_empty() { p.empty { "No sinks yet. Sinks are configured in the configuration file." } }
             @else { table.list {
-                tr { th { "Sink" } th { "State" } th.n { "Delivered" } th.n { "Waiting" } th { "Behind by" } th.n { "Dead letters" } }
+                tr { th { "Sink" } th { "State" } th.n { "Delivered" } th.n { "Pending" } th { "Lag" } th.n { "Dead letters" } }
                 @for sink in &sinks { (line(sink, now)) }
             } }
         } }
     };
-    page(&call, "/sinks", "Sinks", &content)
+    page(&request, "/sinks", "Sinks", &content)
 }
 
 fn state(sink: &OutboxState) -> Markup {
     html! {
-        @if !sink.enabled { span.badge { "off" } }
+        @if !sink.enabled { span.badge { "disabled" } }
         @else if sink.dead > 0 { span.badge.bad { "dead letters" } }
         @else if sink.waiting > 0 { span.badge { "delivering" } }
         @else { span.badge.good { "up to date" } }
@@ -38,16 +42,16 @@ fn line(sink: &OutboxState, now: Moment) -> Markup {
     html! { tr {
         td { a.strong href={ "/sinks/" (segment(&sink.sink)) } { (sink.sink) } }
         td { (state(sink)) }
-        td.n data-l="delivered" { (words::number(sink.delivered)) }
-        td.n data-l="waiting" { (words::number(sink.waiting)) }
-        td.t data-l="behind by" { (sink.oldest.map_or("–".to_owned(), |oldest| words::duration(now.since(oldest)))) }
-        td.n data-l="dead letters" { (words::number(sink.dead)) }
+        td.n data-l="delivered" { (format::number(sink.delivered)) }
+        td.n data-l="pending" { (format::number(sink.waiting)) }
+        td.t data-l="lag" { (sink.oldest.map_or("–".to_owned(), |oldest| format::duration(now.since(oldest)))) }
+        td.n data-l="dead letters" { (format::number(sink.dead)) }
     } }
 }
 
-pub(crate) async fn one(call: Call) -> Answer {
-    let name = found(&call).await?;
-    let store = &call.app.store;
+pub(crate) async fn detail(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    let store = &request.app.store;
     let sinks = store.outbox().await?;
     let dead = store.dead_letters(&name, None, 100).await?;
     let ids: Vec<_> = dead.iter().map(|letter| letter.id).collect();
@@ -60,39 +64,39 @@ pub(crate) async fn one(call: Call) -> Answer {
         div #live {
             @for sink in sinks.iter().filter(|sink| sink.sink == name) {
                 div.grid {
-                    div.stat { span { "delivered" } b { (words::number(sink.delivered)) } }
-                    div.stat { span { "waiting" } b { (words::number(sink.waiting)) } }
-                    div.stat { span { "dead letters" } b { (words::number(sink.dead)) } }
-                    div.stat { span { "behind by" } b { (sink.oldest.map_or("–".to_owned(), |oldest| words::duration(now.since(oldest)))) } }
+                    div.stat { span { "delivered" } b { (format::number(sink.delivered)) } }
+                    div.stat { span { "pending" } b { (format::number(sink.waiting)) } }
+                    div.stat { span { "dead letters" } b { (format::number(sink.dead)) } }
+                    div.stat { span { "lag" } b { (sink.oldest.map_or("–".to_owned(), |oldest| format::duration(now.since(oldest)))) } }
                 }
             }
             section.card {
-                div.row.between { h2 { "Dead letters" } @if !dead.is_empty() { (button(&call, &format!("{path}/retry"), "Retry all", "main", None)) } }
+                div.row.between { h2 { "Dead letters" } @if !dead.is_empty() { (button(&request, &format!("{path}/retry"), "Retry all", "main", None)) } }
                 @if dead.is_empty() { p.empty { "None." } }
                 @else { table.list {
                     tr { th { "Document" } th { "Reason" } th { "When" } }
                     @for letter in &dead { tr {
                         td.u { a href={ "/documents/" (letter.id) } { (title(&titles, letter)) } }
                         td.u { (letter.reason) }
-                        td.t { (words::when(letter.died_at, now)) }
+                        td.t { (format::when(letter.died_at, now)) }
                     } }
                 }
-                @if dead.len() == 100 { p.soft { "The latest 100 are shown." } } }
+                @if dead.len() == 100 { p.soft { "Only the latest 100 are shown." } } }
             }
         }
-        @if may(&call, Role::Operator) {
+        @if has_role(&request, Role::Operator) {
             section.card {
-                h2 { "Send again" }
-                form.row method="post" action={ (path) "/replay" } data-confirm="Send these documents to the sink again?" {
-                    (token(&call))
+                h2 { "Replay" }
+                form.row method="post" action={ (path) "/replay" } data-confirm="Replay these documents to the sink?" {
+                    (csrf_field(&request))
                     input name="since" placeholder="2026-11-01T00:00:00Z (empty: all)" aria-label="Since" size="30";
                     button { "Replay" }
                 }
-                p.soft { "Everything that was fetched since then. Sending twice is harmless." }
+                p.soft { "Delivers every document fetched since then once more. Deliveries are idempotent." }
             }
         }
     };
-    page(&call, "/sinks", &name, &content)
+    page(&request, "/sinks", &name, &content)
 }
 
 fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
@@ -102,37 +106,37 @@ fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
         .find(of_letter)
         .map_or("", |document| document.title.trim());
     if title.is_empty() {
-        "without a title"
+        "(no title)"
     } else {
         title
     }
 }
 
-pub(crate) async fn retry(call: Call) -> Answer {
-    let name = found(&call).await?;
-    let count = call.app.store.retry_dead_letters(&name).await?;
-    see_done(
+pub(crate) async fn retry(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    let count = request.app.store.retry_dead_letters(&name).await?;
+    redirect_with_notice(
         &format!("/sinks/{}", segment(&name)),
         "retried",
         Some(count),
     )
 }
 
-pub(crate) async fn replay(call: Call) -> Answer {
-    let name = found(&call).await?;
-    let since = call.form().remove("since").unwrap_or_default();
+pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    let since = request.form().remove("since").unwrap_or_default();
     let since = match since.trim() {
         "" => None,
         text => Some(text.parse::<Timestamp>().map_err(|_| {
             Problem::field("since", "since is not a time such as 2026-11-01T00:00:00Z")
         })?),
     };
-    let count = call
+    let count = request
         .app
         .store
         .replay(&name, since.map(Moment::from))
         .await?;
-    see_done(
+    redirect_with_notice(
         &format!("/sinks/{}", segment(&name)),
         "replayed",
         Some(count),

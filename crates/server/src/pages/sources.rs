@@ -1,19 +1,23 @@
-//! The sources: a list with their health, and lists to bring and take away.
+//! The sources: a list with their health, import and export.
 
 use maud::{Markup, html};
 use tidings_engine::{IngestionMode, ListFormat, SourceSettings, import_list, read_list};
 use tidings_store::{Feed, Moment, Role, Source};
 
-use super::health::{self, Health, Polls};
-use super::{chart, may, next_page, page, see_done, token, words};
-use crate::call::{Answer, Call};
+use super::forms::{csrf_field, has_role};
+use super::layout::{page, redirect_with_notice};
+use super::links::next_page;
+use super::source_health::{self, Health, Polls};
+use super::{chart, format};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
 const ROWS: u32 = 50;
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let store = &call.app.store;
-    let after = call.parsed("after")?.unwrap_or(i64::MIN);
+pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
+    let store = &request.app.store;
+    let after = request.params.parsed("after")?.unwrap_or(i64::MIN);
     let mut sources = store.sources_after(after, ROWS + 1).await?;
     let has_more = sources.len() > ROWS as usize;
     sources.truncate(ROWS as usize);
@@ -25,7 +29,7 @@ pub(crate) async fn show(call: Call) -> Answer {
     let mut lines = Vec::new();
     for source in &sources {
         let feeds = store.feeds_of_source(source.source_id).await?;
-        let polls = Polls::of(store, &feeds, health::FOR_A_LINE).await?;
+        let polls = Polls::of(store, &feeds, source_health::LINE_POLLS).await?;
         lines.push(line(source, &feeds, &polls, now));
     }
     let content = html! {
@@ -34,23 +38,23 @@ pub(crate) async fn show(call: Call) -> Answer {
             div.row {
                 a.button href="/api/v1/sources/export?format=opml" { "OPML" }
                 a.button href="/api/v1/sources/export?format=csv" { "CSV" }
-                @if may(&call, Role::Operator) { a.button.main href="/sources/new" { "Add a source" } }
+                @if has_role(&request, Role::Operator) { a.button.main href="/sources/new" { "Add a source" } }
             }
         }
         div #live { section.card {
-            @if lines.is_empty() { p.empty { "No sources yet. Add one, or bring a list." } }
+            @if lines.is_empty() { p.empty { "No sources yet. Add one, or import a list." } }
             @else { table.list {
-                tr { th { "Source" } th { "Found by" } th { "Health" } th { "Items a day" } th { "Next poll" } th { "Last news" } th.n { "Priority" } }
+                tr { th { "Source" } th { "Origin" } th { "Health" } th { "Items per day" } th { "Next poll" } th { "Last new item" } th.n { "Priority" } }
                 @for line in &lines { (line) }
             } }
-            (next_page(&call, "/sources", next.as_deref()))
+            (next_page(&request.params, "/sources", next.as_deref()))
         } }
-        @if may(&call, Role::Operator) {
+        @if has_role(&request, Role::Operator) {
             section.card {
-                h2 { "Bring a list" }
+                h2 { "Import" }
                 form method="post" action="/sources/import" {
-                    (token(&call))
-                    textarea name="list" required placeholder="OPML, CSV (first line: name,url,feed_url) or JSON lines" aria-label="The list" {}
+                    (csrf_field(&request))
+                    textarea name="list" required placeholder="OPML, CSV (first line: name,url,feed_url) or JSON lines" aria-label="List" {}
                     p.row {
                         select name="format" aria-label="Format" { option value="opml" { "OPML" } option value="csv" { "CSV" } option value="jsonl" { "JSON lines" } }
                         button { "Import" }
@@ -59,7 +63,7 @@ pub(crate) async fn show(call: Call) -> Answer {
             }
         }
     };
-    page(&call, "/sources", "Sources", &content)
+    page(&request, "/sources", "Sources", &content)
 }
 
 fn line(source: &Source, feeds: &[Feed], polls: &Polls, now: Moment) -> Markup {
@@ -69,11 +73,11 @@ fn line(source: &Source, feeds: &[Feed], polls: &Polls, now: Moment) -> Markup {
         .filter(|feed| feed.paused_reason.is_none())
         .map(|feed| feed.next_poll_at)
         .min();
-    let news = feeds.iter().filter_map(|feed| feed.last_new_at).max();
+    let last_new = feeds.iter().filter_map(|feed| feed.last_new_at).max();
     let days = polls.by_day(now);
     let label = format!(
         "{} new items in {} days",
-        words::number(days.iter().sum()),
+        format::number(days.iter().sum()),
         days.len()
     );
     html! { tr {
@@ -81,13 +85,13 @@ fn line(source: &Source, feeds: &[Feed], polls: &Polls, now: Moment) -> Markup {
         td { span.badge { (mode(&settings, feeds)) } }
         td { (Health::of(source, feeds, &polls.rows).show()) }
         td { (chart::bars(&days, &label)) }
-        td.t data-l="next poll" { (words::maybe_when(next.filter(|_| source.enabled), now)) }
-        td.t data-l="last news" { (words::maybe_when(news, now)) }
+        td.t data-l="next poll" { (format::maybe_when(next.filter(|_| source.enabled), now)) }
+        td.t data-l="last new item" { (format::maybe_when(last_new, now)) }
         td.n data-l="priority" { (source.priority) }
     } }
 }
 
-/// How its articles are found.
+/// The origin of its URLs.
 pub(super) fn mode(settings: &SourceSettings, feeds: &[Feed]) -> String {
     if settings.kind != "feed" {
         return settings.kind.clone();
@@ -100,7 +104,7 @@ pub(super) fn mode(settings: &SourceSettings, feeds: &[Feed]) -> String {
         (true, true) => "feed + sitemap",
         (true, false) => "feed",
         (false, true) => "sitemap",
-        (false, false) => "looking for a feed",
+        (false, false) => "discovering a feed",
     };
     match settings.ingestion_mode {
         Some(IngestionMode::Spider) => "spider".to_owned(),
@@ -109,8 +113,8 @@ pub(super) fn mode(settings: &SourceSettings, feeds: &[Feed]) -> String {
     }
 }
 
-pub(crate) async fn import(call: Call) -> Answer {
-    let mut form = call.form();
+pub(crate) async fn import(request: CheckedRequest) -> HandlerResult {
+    let mut form = request.form();
     let list = form.remove("list").unwrap_or_default();
     let format = match form.remove("format").as_deref() {
         Some("opml") => ListFormat::Opml,
@@ -124,17 +128,17 @@ pub(crate) async fn import(call: Call) -> Answer {
         }
     };
     let rows = read_list(format, list.as_bytes()).map_err(|why| Problem::field("list", why))?;
-    let report = import_list(&call.app.store, rows, false, |_| {}).await?;
+    let report = import_list(&request.app.store, rows, false, |_| {}).await?;
     if report.bad.is_empty() {
-        return see_done("/sources", "imported", Some(report.added as u64));
+        return redirect_with_notice("/sources", "imported", Some(report.added as u64));
     }
     let content = html! {
-        h1 { "Imported, but for some rows" }
+        h1 { "Imported with errors" }
         section.card {
-            p { (report.added) " added, " (report.known) " known, " (report.bad.len()) " can't be used:" }
+            p { (report.added) " added, " (report.known) " known, " (report.bad.len()) " invalid:" }
             table { @for (line, why) in &report.bad { tr { td.t { "line " (line) } td { (why) } } } }
             p { a.button href="/sources" { "Sources" } }
         }
     };
-    page(&call, "/sources", "Import", &content)
+    page(&request, "/sources", "Import", &content)
 }

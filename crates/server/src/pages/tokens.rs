@@ -1,66 +1,69 @@
-//! Tokens: who has one, making one (its secret is shown once), revoking.
+//! Tokens: list, create (the secret is shown once), revoke.
 
 use maud::{Markup, html};
 use tidings_store::{Moment, Role, Token};
 
-use super::{button, page, see_done, token, words};
-use crate::api::tokens::{MOST_DAYS, made, revoked};
-use crate::call::{Answer, Call};
+use super::format;
+use super::forms::{button, csrf_field};
+use super::layout::{page, redirect_with_notice};
+use crate::api::tokens::{MAX_DAYS, create_token, revoke_token};
 use crate::problem::Problem;
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
 
-pub(crate) async fn show(call: Call) -> Answer {
-    let content = content(&call, None).await?;
-    page(&call, "/tokens", "Tokens", &content)
+pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
+    let content = content(&request, None).await?;
+    page(&request, "/tokens", "Tokens", &content)
 }
 
-async fn content(call: &Call, secret: Option<&str>) -> Result<Markup, Problem> {
-    let tokens = call.app.store.tokens().await?;
-    let now = call.app.store.now().await?;
+async fn content(request: &CheckedRequest, secret: Option<&str>) -> Result<Markup, Problem> {
+    let tokens = request.app.store.tokens().await?;
+    let now = request.app.store.now().await?;
     Ok(html! {
         h1 { "Tokens" }
         @if let Some(secret) = secret {
-            div.notice.good role="status" { "The new token. Copy it now, it is not shown again:" pre { (secret) } }
+            div.notice.good role="status" { "New token. Copy it now; it is not shown again:" pre { (secret) } }
         }
         section.card { table.list {
-            tr { th { "Name" } th { "Role" } th { "Made" } th { "Last used" } th { "Ends" } th {} }
-            @for one in &tokens { (line(call, one, now)) }
+            tr { th { "Name" } th { "Role" } th { "Created" } th { "Last used" } th { "Expires" } th {} }
+            @for token in &tokens { (line(request, token, now)) }
         } }
         section.card {
-            h2 { "Make a token" }
+            h2 { "Create a token" }
             form.row method="post" action="/tokens" {
-                (token(call))
-                input name="name" required maxlength="100" placeholder="What it is for" aria-label="Name";
+                (csrf_field(request))
+                input name="name" required maxlength="100" placeholder="Purpose" aria-label="Name";
                 select name="role" aria-label="Role" { option { "viewer" } option { "operator" } option { "admin" } }
-                select name="days" aria-label="How long it lasts" {
-                    option value="" { "until revoked" } option value="1" { "for a day" } option value="30" { "for 30 days" }
-                    option value="90" { "for 90 days" } option value="365" { "for a year" }
+                select name="days" aria-label="Expires" {
+                    option value="" { "never" } option value="1" { "in 1 day" } option value="30" { "in 30 days" }
+                    option value="90" { "in 90 days" } option value="365" { "in 1 year" }
                 }
-                button.main { "Make it" }
+                button.main { "Create" }
             }
-            p.soft { "A viewer sees everything but tokens, an operator changes things, an admin makes tokens. What each of them changed is in " a href="/audit" { "the log of changes" } "." }
+            p.soft { "A viewer reads everything but tokens, an operator makes changes, an admin manages tokens. Their changes are in the " a href="/audit" { "audit log" } "." }
         }
     })
 }
 
-fn line(call: &Call, one: &Token, now: Moment) -> Markup {
+fn line(request: &CheckedRequest, token: &Token, now: Moment) -> Markup {
     html! { tr {
-        td { (one.name) }
-        td { span.badge { (one.role) } }
-        td.t data-l="made" { (words::when(one.created_at, now)) }
-        td.t data-l="last used" { (words::maybe_when(one.last_used_at, now)) }
-        td.t data-l="ends" { (words::maybe_when(one.expires_at, now)) }
+        td { (token.name) }
+        td { span.badge { (token.role) } }
+        td.t data-l="created" { (format::when(token.created_at, now)) }
+        td.t data-l="last used" { (format::maybe_when(token.last_used_at, now)) }
+        td.t data-l="expires" { @match token.expires_at { Some(at) => (format::when(at, now)), None => "never" } }
         td {
-            @match one.revoked_at {
-                Some(at) => { span.badge.bad { "revoked" } " " small { (words::when(at, now)) } }
-                None if !one.is_valid(now) => span.badge.bad { "expired" },
-                None => (button(call, &format!("/tokens/{}/revoke", one.token_id), "Revoke", "danger", Some("Revoke this token? Whoever uses it is locked out within a second."))),
+            @match token.revoked_at {
+                Some(at) => { span.badge.bad { "revoked" } " " small { (format::when(at, now)) } }
+                None if !token.is_valid(now) => span.badge.bad { "expired" },
+                None => (button(request, &format!("/tokens/{}/revoke", token.token_id), "Revoke", "danger", Some("Revoke this token? It stops working within a second."))),
             }
         }
     } }
 }
 
-pub(crate) async fn add(call: Call) -> Answer {
-    let mut form = call.form();
+pub(crate) async fn add(request: CheckedRequest) -> HandlerResult {
+    let mut form = request.form();
     let name = form.remove("name").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() {
@@ -77,17 +80,17 @@ pub(crate) async fn add(call: Call) -> Answer {
             let days = text
                 .parse()
                 .ok()
-                .filter(|days| (1..=MOST_DAYS).contains(days));
-            let why = format!("days is not a whole number from 1 to {MOST_DAYS}");
+                .filter(|days| (1..=MAX_DAYS).contains(days));
+            let why = format!("days is not a whole number from 1 to {MAX_DAYS}");
             Some(days.ok_or_else(|| Problem::field("days", why))?)
         }
     };
-    let (_, secret) = made(&call.app, name, role, days).await?;
-    let content = content(&call, Some(&secret)).await?;
-    page(&call, "/tokens", "Tokens", &content)
+    let (_, secret) = create_token(&request.app, name, role, days).await?;
+    let content = content(&request, Some(&secret)).await?;
+    page(&request, "/tokens", "Tokens", &content)
 }
 
-pub(crate) async fn revoke(call: Call) -> Answer {
-    revoked(&call.app, call.needed("id")?).await?;
-    see_done("/tokens", "revoked", None)
+pub(crate) async fn revoke(request: CheckedRequest) -> HandlerResult {
+    revoke_token(&request.app, request.params.required("id")?).await?;
+    redirect_with_notice("/tokens", "revoked", None)
 }

@@ -1,105 +1,88 @@
-//! The pages, and the forms on them. They work without a script.
+//! The routes of the dashboard: pages, and the forms on them. They work without a
+//! script.
 
-use super::{
-    ADMIN, AFTER, AFTER_ID, FRONTIER_ID, ID, Kind, OPEN, OPERATOR, ORDERS, ORIGINS, Param, Q,
-    Route, STATUSES, Surface, Takes, VIEWER, Verb, by, needed, param,
-};
+use tidings_store::Role;
+
+use super::common::{AFTER, AFTER_ID, FRONTIER_ID, HOST, ID, QUERY, SINK, SOURCE_ID};
+use crate::params::{ORIGINS, Param, ParamKind, SORT_ORDERS, STATUSES};
+use crate::route::{Handler, Method, OPERATOR, RequestBody, Route, Surface, VIEWER, handler};
 use crate::{assets, pages};
 
-const fn page(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
+const fn page(path: &'static str, summary: &'static str, handler: Handler) -> Route {
     Route {
         surface: Surface::Page,
-        gives: "text/html",
-        ..Route::new(Verb::Get, path, VIEWER, summary, handler)
+        response: "text/html",
+        ..Route::new(Method::Get, path, VIEWER, summary, handler)
     }
 }
 
-const fn form(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
+const fn form(path: &'static str, summary: &'static str, handler: Handler) -> Route {
     Route {
         surface: Surface::Page,
-        gives: "text/html",
-        takes: Takes::Form,
-        seconds: 120,
-        ..Route::new(Verb::Post, path, OPERATOR, summary, handler)
+        response: "text/html",
+        body: RequestBody::Form,
+        timeout_seconds: 120,
+        ..Route::new(Method::Post, path, OPERATOR, summary, handler)
     }
 }
 
-const fn for_admins(route: Route) -> Route {
-    Route {
-        role: ADMIN,
-        ..route
-    }
-}
-
-const fn for_all(route: Route) -> Route {
-    Route {
-        role: OPEN,
-        ..route
-    }
-}
-
-const DONE: Param = param("done", Kind::OneOf(pages::DONE), "what was just done");
-const N: Param = param(
-    "n",
-    Kind::Number {
-        least: 0,
-        most: super::MOST_ID,
-    },
-    "how many",
+const NOTICE: Param = Param::optional(
+    "done",
+    ParamKind::OneOf(pages::NOTICES),
+    "the change that was just made",
 );
-const HOST: Param = needed("host", Kind::Text, "host key");
-const SINK: Param = needed("sink", Kind::Text, "name of the sink");
+const NOTICE_COUNT: Param = Param::optional("n", ParamKind::ID, "number of changed rows");
 
 #[rustfmt::skip]
 pub(super) static ROUTES: &[Route] = &[
-    for_all(page("/login", "Log in", by!(pages::login::show)).with(&[param("next", Kind::Text, "where to go then")])),
-    for_all(form("/login", "Log in", by!(pages::login::log_in))),
-    Route { role: VIEWER, ..form("/logout", "Log out", by!(pages::login::log_out)) },
-    page("/", "Overview", by!(pages::overview::show)).with(&[DONE, N]),
-    page("/frontier", "Frontier", by!(pages::frontier::show))
-        .with(&[DONE, N, AFTER, param("order", Kind::OneOf(ORDERS), "what comes first"), param("status", Kind::OneOf(STATUSES), "where they stand"),
-            param("source_id", Kind::Number { least: 0, most: super::MOST_ID }, "only of this source"), param("host", Kind::Text, "only of this host"),
-            param("origin", Kind::OneOf(ORIGINS), "how they were found"), param("reason", Kind::Text, "why"), param("q", Kind::Text, "part of the URL")]),
-    form("/frontier/submit", "Add URLs", by!(pages::frontier::submit)),
-    Route { seconds: 600, ..form("/frontier/bulk", "Retry or delete all that match", by!(pages::frontier::bulk)) },
-    page("/frontier/{id}", "One URL's timeline", by!(pages::timeline::show)).with(&[FRONTIER_ID, DONE, N]),
-    form("/frontier/{id}/retry", "Make a URL due now", by!(pages::timeline::retry)).with(&[FRONTIER_ID]),
-    form("/frontier/{id}/delete", "Take a URL out", by!(pages::timeline::delete)).with(&[FRONTIER_ID]),
-    page("/explain", "Find a URL's timeline", by!(pages::timeline::find)).with(&[needed("url", Kind::Text, "the URL")]),
-    page("/sources", "Sources", by!(pages::sources::show)).with(&[AFTER_ID, DONE, N]),
-    form("/sources", "Add a source", by!(pages::source::add)),
-    page("/sources/new", "New source", by!(pages::source::new)),
-    form("/sources/discover", "Look for feeds of a site", by!(pages::source::discover)),
-    form("/sources/import", "Add the sources of a list", by!(pages::sources::import)),
-    page("/sources/{id}", "One source", by!(pages::source::show)).with(&[ID, DONE, N]),
-    form("/sources/{id}", "Change a source", by!(pages::source::change)).with(&[ID]),
-    form("/sources/{id}/fire", "Poll its feed now, or see what would be new", by!(pages::source::poll_source)).with(&[ID]),
-    form("/sources/{id}/test", "Try its selectors on a page", by!(pages::selectors::test)).with(&[ID]),
-    form("/sources/{id}/enable", "Go on with a source", by!(pages::source::enable)).with(&[ID]),
-    form("/sources/{id}/disable", "Stop a source", by!(pages::source::disable)).with(&[ID]),
-    form("/sources/{id}/delete", "Remove a source", by!(pages::source::delete)).with(&[ID]),
-    page("/feeds", "Feeds", by!(pages::feeds::show)).with(&[AFTER_ID, DONE, N]),
-    page("/feeds/{id}", "One feed", by!(pages::feeds::one)).with(&[ID, DONE, N]),
-    form("/feeds/{id}/wake", "Make a feed due now", by!(pages::feeds::wake)).with(&[ID]),
-    page("/hosts", "Hosts", by!(pages::hosts::show)).with(&[AFTER, DONE, N]),
-    page("/hosts/{host}", "One host", by!(pages::hosts::one)).with(&[HOST, DONE, N]),
-    form("/hosts/{host}", "How a host may be asked", by!(pages::hosts::change)).with(&[HOST]),
-    form("/hosts/{host}/block", "Leave a host alone", by!(pages::hosts::block)).with(&[HOST]),
-    form("/hosts/{host}/unblock", "Ask a host again", by!(pages::hosts::unblock)).with(&[HOST]),
-    page("/documents", "Documents", by!(pages::documents::show)).with(&[Q, param("source", Kind::Text, "name of the source"),
-        param("language", Kind::Text, "for example en"), param("offset", Kind::Number { least: 0, most: 10_000 }, "leave out so many")]),
-    page("/documents/{id}", "One document", by!(pages::documents::one)).with(&[FRONTIER_ID]),
-    page("/sinks", "Sinks", by!(pages::sinks::show)).with(&[DONE, N]),
-    page("/sinks/{sink}", "One sink", by!(pages::sinks::one)).with(&[SINK, DONE, N]),
-    form("/sinks/{sink}/retry", "Give its dead letters another try", by!(pages::sinks::retry)).with(&[SINK]),
-    form("/sinks/{sink}/replay", "Send everything again", by!(pages::sinks::replay)).with(&[SINK]),
-    for_admins(page("/tokens", "Tokens", by!(pages::tokens::show)).with(&[DONE, N])),
-    for_admins(form("/tokens", "Make a token", by!(pages::tokens::add))),
-    for_admins(form("/tokens/{id}/revoke", "Revoke a token", by!(pages::tokens::revoke)).with(&[ID])),
-    for_admins(page("/audit", "Changes", by!(pages::audit::show)).with(&[AFTER_ID])),
-    for_admins(page("/settings", "Settings", by!(pages::about::show))),
-    page("/api", "The API, to read", by!(pages::reference::show)).with(&[Q]),
-    for_all(page("/style.css", "The stylesheet", by!(assets::style))),
-    for_all(page("/app.js", "The script", by!(assets::script))),
-    for_all(page("/icon.svg", "The icon", by!(assets::icon))),
+    page("/login", "Log in", handler!(pages::login::show)).params(&[Param::optional("next", ParamKind::Text, "page to open after the login")]).public(),
+    form("/login", "Log in", handler!(pages::login::log_in)).public(),
+    form("/logout", "Log out", handler!(pages::login::log_out)).role(Role::Viewer),
+    page("/", "Overview", handler!(pages::overview::show)).params(&[NOTICE, NOTICE_COUNT]),
+    page("/frontier", "Frontier", handler!(pages::frontier::show))
+        .params(&[NOTICE, NOTICE_COUNT, AFTER, Param::optional("order", ParamKind::OneOf(SORT_ORDERS), "sort order"), Param::optional("status", ParamKind::OneOf(STATUSES), "only with this status"),
+            SOURCE_ID, Param::optional("host", ParamKind::Text, "only of this host"),
+            Param::optional("origin", ParamKind::OneOf(ORIGINS), "only of this origin"), Param::optional("reason", ParamKind::Text, "only with this reason code"), Param::optional("q", ParamKind::Text, "substring of the URL")]),
+    form("/frontier/submit", "Submit URLs", handler!(pages::frontier::submit)),
+    form("/frontier/bulk", "Retry or delete all matching URLs", handler!(pages::frontier::bulk)).timeout(600),
+    page("/frontier/{id}", "Show URL", handler!(pages::timeline::show)).params(&[FRONTIER_ID, NOTICE, NOTICE_COUNT]),
+    form("/frontier/{id}/retry", "Retry URL now", handler!(pages::timeline::retry)).params(&[FRONTIER_ID]),
+    form("/frontier/{id}/delete", "Delete URL", handler!(pages::timeline::delete)).params(&[FRONTIER_ID]),
+    page("/explain", "Find URL", handler!(pages::timeline::find)).params(&[Param::required("url", ParamKind::Text, "the URL")]),
+    page("/sources", "Sources", handler!(pages::sources::show)).params(&[AFTER_ID, NOTICE, NOTICE_COUNT]),
+    form("/sources", "Add source", handler!(pages::source::add)),
+    page("/sources/new", "New source", handler!(pages::source::new)),
+    form("/sources/discover", "Discover the feeds of a site", handler!(pages::source::discover)),
+    form("/sources/import", "Import sources", handler!(pages::sources::import)),
+    page("/sources/{id}", "Show source", handler!(pages::source::show)).params(&[ID, NOTICE, NOTICE_COUNT]),
+    form("/sources/{id}", "Change source settings", handler!(pages::source::change)).params(&[ID]),
+    form("/sources/{id}/fire", "Poll source now, or preview its items", handler!(pages::source::poll)).params(&[ID]),
+    form("/sources/{id}/test", "Test selectors on a page", handler!(pages::selectors::test)).params(&[ID]),
+    form("/sources/{id}/enable", "Resume source", handler!(pages::source::resume)).params(&[ID]),
+    form("/sources/{id}/disable", "Pause source", handler!(pages::source::pause)).params(&[ID]),
+    form("/sources/{id}/delete", "Delete source", handler!(pages::source::delete)).params(&[ID]),
+    page("/feeds", "Feeds", handler!(pages::feeds::show)).params(&[AFTER_ID, NOTICE, NOTICE_COUNT]),
+    page("/feeds/{id}", "Show feed", handler!(pages::feeds::detail)).params(&[ID, NOTICE, NOTICE_COUNT]),
+    form("/feeds/{id}/wake", "Resume feed and poll it now", handler!(pages::feeds::resume)).params(&[ID]),
+    page("/hosts", "Hosts", handler!(pages::hosts::show)).params(&[AFTER, NOTICE, NOTICE_COUNT]),
+    page("/hosts/{host}", "Show host", handler!(pages::hosts::detail)).params(&[HOST, NOTICE, NOTICE_COUNT]),
+    form("/hosts/{host}", "Set host limits", handler!(pages::hosts::change)).params(&[HOST]),
+    form("/hosts/{host}/block", "Block host", handler!(pages::hosts::block)).params(&[HOST]),
+    form("/hosts/{host}/unblock", "Unblock host", handler!(pages::hosts::unblock)).params(&[HOST]),
+    page("/documents", "Documents", handler!(pages::documents::show)).params(&[QUERY, Param::optional("source", ParamKind::Text, "name of the source"),
+        Param::optional("language", ParamKind::Text, "for example en"), Param::optional("offset", ParamKind::Number { min: 0, max: 10_000 }, "number of hits to skip")]),
+    page("/documents/{id}", "Show document", handler!(pages::documents::detail)).params(&[FRONTIER_ID]),
+    page("/sinks", "Sinks", handler!(pages::sinks::show)).params(&[NOTICE, NOTICE_COUNT]),
+    page("/sinks/{sink}", "Show sink", handler!(pages::sinks::detail)).params(&[SINK, NOTICE, NOTICE_COUNT]),
+    form("/sinks/{sink}/retry", "Retry dead letters", handler!(pages::sinks::retry)).params(&[SINK]),
+    form("/sinks/{sink}/replay", "Replay documents", handler!(pages::sinks::replay)).params(&[SINK]),
+    page("/tokens", "Tokens", handler!(pages::tokens::show)).params(&[NOTICE, NOTICE_COUNT]).role(Role::Admin),
+    form("/tokens", "Create token", handler!(pages::tokens::add)).role(Role::Admin),
+    form("/tokens/{id}/revoke", "Revoke token", handler!(pages::tokens::revoke)).params(&[ID]).role(Role::Admin),
+    page("/audit", "Audit log", handler!(pages::audit::show)).params(&[AFTER_ID]).role(Role::Admin),
+    page("/settings", "Settings", handler!(pages::settings::show)).role(Role::Admin),
+    page("/api", "API reference", handler!(pages::reference::show)).params(&[QUERY]),
+    page("/style.css", "Stylesheet", handler!(assets::style)).public(),
+    page("/app.js", "Script", handler!(assets::script)).public(),
+    page("/icon.svg", "Icon", handler!(assets::icon)).public(),
 ];

@@ -1,143 +1,125 @@
-//! The routes of the API, and those that machines ask for: health and metrics.
+//! The routes of the API, of health checks and of metrics.
 
-use super::{
-    ADMIN, AFTER, AFTER_ID, FRONTIER_ID, ID, Kind, LIMIT, OPEN, OPERATOR, ORDERS, ORIGINS, Param,
-    Q, Route, STATUSES, Takes, VIEWER, Verb, by, needed, param,
-};
-use crate::{api, openapi};
+use tidings_store::Role;
 
-const SOURCE: Param = param(
-    "source_id",
-    Kind::Number {
-        least: 0,
-        most: super::MOST_ID,
-    },
-    "only of this source",
+use super::common::{AFTER, AFTER_ID, FRONTIER_ID, HOST, ID, QUERY, SINK, SOURCE_ID};
+use crate::api;
+use crate::params::{ORIGINS, Param, ParamKind, SORT_ORDERS, STATUSES};
+use crate::route::{Handler, Method, OPERATOR, RequestBody, Route, VIEWER, handler};
+
+const LIMIT: Param = Param::optional(
+    "limit",
+    ParamKind::Number { min: 1, max: 1000 },
+    "page size, 50 by default",
 );
-const HOST: Param = needed("host", Kind::Text, "host key, for example example.com");
-const SINK: Param = needed("sink", Kind::Text, "name of the sink");
-const FORMAT: Param = needed(
+const FORMAT: Param = Param::required(
     "format",
-    Kind::OneOf(&["opml", "csv", "jsonl"]),
-    "how the list is written",
+    ParamKind::OneOf(&["opml", "csv", "jsonl"]),
+    "format of the list",
 );
-const DRY_RUN: Param = param(
+const DRY_RUN: Param = Param::optional(
     "dry_run",
-    Kind::Flag,
-    "say what would happen, write nothing",
+    ParamKind::Flag,
+    "report the result, write nothing",
 );
 
-const fn get(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
-    Route::new(Verb::Get, path, VIEWER, summary, handler)
+const fn get(path: &'static str, summary: &'static str, handler: Handler) -> Route {
+    Route::new(Method::Get, path, VIEWER, summary, handler)
 }
 
-const fn post(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
-    Route::new(Verb::Post, path, OPERATOR, summary, handler)
+const fn post(path: &'static str, summary: &'static str, handler: Handler) -> Route {
+    Route::new(Method::Post, path, OPERATOR, summary, handler)
 }
 
-const fn put(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
-    Route::new(Verb::Put, path, OPERATOR, summary, handler)
+const fn put(path: &'static str, summary: &'static str, handler: Handler) -> Route {
+    Route::new(Method::Put, path, OPERATOR, summary, handler)
 }
 
-const fn delete(path: &'static str, summary: &'static str, handler: super::Handler) -> Route {
-    Route::new(Verb::Delete, path, OPERATOR, summary, handler)
-}
-
-const fn for_admins(route: Route) -> Route {
-    Route {
-        role: ADMIN,
-        ..route
-    }
-}
-
-const fn for_all(route: Route) -> Route {
-    Route {
-        role: OPEN,
-        ..route
-    }
+const fn delete(path: &'static str, summary: &'static str, handler: Handler) -> Route {
+    Route::new(Method::Delete, path, OPERATOR, summary, handler)
 }
 
 #[rustfmt::skip]
 pub(super) static ROUTES: &[Route] = &[
-    get("/api/v1/frontier", "URLs that match, page by page", by!(api::frontier::list))
-        .with(&[LIMIT, AFTER, param("order", Kind::OneOf(ORDERS), "what comes first"), param("status", Kind::OneOf(STATUSES), "where they stand"),
-            SOURCE, param("host", Kind::Text, "only of this host"), param("origin", Kind::OneOf(ORIGINS), "how they were found"),
-            param("reason", Kind::Text, "why they are dead or wait"), param("q", Kind::Text, "part of the URL")]).gives("UrlList"),
-    get("/api/v1/frontier/stats", "How many URLs are where", by!(api::frontier::stats))
-        .with(&[param("host", Kind::Text, "only of this host")]).gives("Stats"),
-    post("/api/v1/frontier/submit", "Add one URL", by!(api::frontier::submit)).takes(Takes::Json("Submission")).gives("Submitted"),
-    post("/api/v1/frontier/submit/bulk", "Add up to 100,000 URLs, with a verdict on each", by!(api::bulk::submit))
-        .takes(Takes::Bulk).gives("BulkSubmitted").within(120),
-    post("/api/v1/frontier/bulk", "Retry or delete all that match, after a preview", by!(api::bulk::change))
-        .takes(Takes::Json("BulkChange")).gives("BulkChanged").within(600),
-    get("/api/v1/frontier/{id}", "One URL", by!(api::frontier::one)).with(&[FRONTIER_ID]).gives("Url"),
-    post("/api/v1/frontier/{id}/retry", "Make a URL due now", by!(api::frontier::retry)).with(&[FRONTIER_ID]).gives("Changed"),
-    delete("/api/v1/frontier/{id}", "Take a URL out", by!(api::frontier::remove)).with(&[FRONTIER_ID]).gives("Changed"),
-    get("/api/v1/frontier/{id}/events", "What happened to a URL", by!(api::frontier::events)).with(&[FRONTIER_ID]).gives("EventList"),
-    get("/api/v1/explain", "The whole story of a URL", by!(api::frontier::explain)).with(&[needed("url", Kind::Text, "the URL")]).gives("Explanation"),
+    get("/api/v1/frontier", "List URLs", handler!(api::frontier::list))
+        .params(&[LIMIT, AFTER, Param::optional("order", ParamKind::OneOf(SORT_ORDERS), "sort order"), Param::optional("status", ParamKind::OneOf(STATUSES), "only with this status"),
+            SOURCE_ID, Param::optional("host", ParamKind::Text, "only of this host"), Param::optional("origin", ParamKind::OneOf(ORIGINS), "only of this origin"),
+            Param::optional("reason", ParamKind::Text, "only with this reason code"), Param::optional("q", ParamKind::Text, "substring of the URL")]).response("UrlList"),
+    get("/api/v1/frontier/stats", "URL totals by status and origin", handler!(api::frontier::stats))
+        .params(&[Param::optional("host", ParamKind::Text, "only of this host")]).response("Stats"),
+    post("/api/v1/frontier/submit", "Submit URL", handler!(api::frontier::submit)).body(RequestBody::Json("Submission")).response("Submitted"),
+    post("/api/v1/frontier/submit/bulk", "Submit up to 100,000 URLs, with a verdict on each", handler!(api::bulk::submit))
+        .body(RequestBody::UrlList).response("BulkSubmitted").timeout(120),
+    post("/api/v1/frontier/bulk", "Retry or delete all matching URLs; `preview` only counts them", handler!(api::bulk::change))
+        .body(RequestBody::Json("BulkChange")).response("BulkChanged").timeout(600),
+    get("/api/v1/frontier/{id}", "Show URL", handler!(api::frontier::get)).params(&[FRONTIER_ID]).response("Url"),
+    post("/api/v1/frontier/{id}/retry", "Retry URL now", handler!(api::frontier::retry)).params(&[FRONTIER_ID]).response("Changed"),
+    delete("/api/v1/frontier/{id}", "Delete URL", handler!(api::frontier::remove)).params(&[FRONTIER_ID]).response("Changed"),
+    get("/api/v1/frontier/{id}/events", "URL history", handler!(api::frontier::events)).params(&[FRONTIER_ID]).response("EventList"),
+    get("/api/v1/explain", "Explain URL: status, history, deliveries", handler!(api::frontier::explain)).params(&[Param::required("url", ParamKind::Text, "the URL")]).response("Explanation"),
 
-    get("/api/v1/sources", "All sources, page by page", by!(api::sources::list)).with(&[LIMIT, AFTER_ID]).gives("SourceList"),
-    post("/api/v1/sources", "Add a source", by!(api::sources::add)).takes(Takes::Json("SourceDraft")).gives("Source"),
-    get("/api/v1/sources/export", "All sources as a list to take away", by!(api::sources::export)).with(&[FORMAT]).gives("text/x-opml"),
-    post("/api/v1/sources/import", "Add the sources of a list", by!(api::sources::import))
-        .with(&[FORMAT, DRY_RUN]).takes(Takes::List).gives("ImportReport").within(120),
-    post("/api/v1/sources/discover", "The feeds and sitemaps of a site, the best first", by!(api::sources::discover))
-        .takes(Takes::Json("Address")).gives("CandidateList").within(120),
-    post("/api/v1/sources/test", "Try selectors on a page; keeps nothing", by!(api::sources::test))
-        .takes(Takes::Json("SelectorTest")).gives("TestedPage").within(60),
-    get("/api/v1/sources/schemas", "What can be set of a source", by!(api::sources::schemas)).gives("Schema"),
-    get("/api/v1/sources/{id}", "One source with its feeds", by!(api::sources::one)).with(&[ID]).gives("SourceWithFeeds"),
-    put("/api/v1/sources/{id}", "Replace what is set of a source", by!(api::sources::change)).with(&[ID]).takes(Takes::Json("SourceDraft")).gives("Source"),
-    delete("/api/v1/sources/{id}", "Remove a source; its documents stay", by!(api::sources::remove)).with(&[ID]).gives("Changed"),
-    post("/api/v1/sources/{id}/enable", "Go on with a source", by!(api::sources::enable)).with(&[ID]).gives("Source"),
-    post("/api/v1/sources/{id}/disable", "Stop a source, for a reason", by!(api::sources::disable)).with(&[ID]).takes(Takes::Json("Reason")).gives("Source"),
-    post("/api/v1/sources/{id}/fire", "Poll its feed now, once a minute at most", by!(api::sources::poll_source)).with(&[ID, DRY_RUN]).gives("Fired").within(120),
-    get("/api/v1/sources/{id}/fetch-log", "The last polls of its feeds", by!(api::sources::fetch_log)).with(&[ID, LIMIT]).gives("FetchLog"),
+    get("/api/v1/sources", "List sources", handler!(api::sources::list)).params(&[LIMIT, AFTER_ID]).response("SourceList"),
+    post("/api/v1/sources", "Add source", handler!(api::sources::add)).body(RequestBody::Json("SourceDraft")).response("Source"),
+    get("/api/v1/sources/export", "Export sources", handler!(api::sources::export)).params(&[FORMAT]).response("text/x-opml"),
+    post("/api/v1/sources/import", "Import sources", handler!(api::sources::import))
+        .params(&[FORMAT, DRY_RUN]).body(RequestBody::SourceList).response("ImportReport").timeout(120),
+    post("/api/v1/sources/discover", "Discover the feeds and sitemaps of a site, best first", handler!(api::sources::discover))
+        .body(RequestBody::Json("Address")).response("CandidateList").timeout(120),
+    post("/api/v1/sources/test", "Test selectors on a page; stores nothing", handler!(api::sources::test_selectors))
+        .body(RequestBody::Json("SelectorTest")).response("TestedPage").timeout(60),
+    get("/api/v1/sources/schemas", "Schema of source settings", handler!(api::sources::schema)).response("Schema"),
+    get("/api/v1/sources/{id}", "Show source with its feeds", handler!(api::sources::get)).params(&[ID]).response("SourceWithFeeds"),
+    put("/api/v1/sources/{id}", "Replace source settings", handler!(api::sources::change)).params(&[ID]).body(RequestBody::Json("SourceDraft")).response("Source"),
+    delete("/api/v1/sources/{id}", "Delete source; its documents stay", handler!(api::sources::remove)).params(&[ID]).response("Changed"),
+    post("/api/v1/sources/{id}/enable", "Resume source", handler!(api::sources::enable)).params(&[ID]).response("Source"),
+    post("/api/v1/sources/{id}/disable", "Pause source, with a reason", handler!(api::sources::disable)).params(&[ID]).body(RequestBody::Json("Reason")).response("Source"),
+    post("/api/v1/sources/{id}/fire", "Poll source now, at most once per minute", handler!(api::sources::poll_source)).params(&[ID, DRY_RUN]).response("Fired").timeout(120),
+    get("/api/v1/sources/{id}/fetch-log", "Fetch log of its feeds", handler!(api::sources::fetch_log)).params(&[ID, LIMIT]).response("FetchLog"),
 
-    get("/api/v1/hosts", "All hosts, page by page", by!(api::hosts::list)).with(&[LIMIT, AFTER]).gives("HostList"),
-    get("/api/v1/hosts/{host}", "One host with its robots.txt and URLs in numbers", by!(api::hosts::one)).with(&[HOST]).gives("HostDetail"),
-    put("/api/v1/hosts/{host}", "How a host may be asked", by!(api::hosts::change)).with(&[HOST]).takes(Takes::Json("HostLimits")).gives("Host"),
-    post("/api/v1/hosts/{host}/block", "Leave a host alone for a while", by!(api::hosts::block)).with(&[HOST]).takes(Takes::Json("HostBlock")).gives("Host"),
-    post("/api/v1/hosts/{host}/unblock", "Ask a host again", by!(api::hosts::unblock)).with(&[HOST]).gives("Host"),
+    get("/api/v1/hosts", "List hosts", handler!(api::hosts::list)).params(&[LIMIT, AFTER]).response("HostList"),
+    get("/api/v1/hosts/{host}", "Show host with its robots.txt and URL totals", handler!(api::hosts::get)).params(&[HOST]).response("HostDetail"),
+    put("/api/v1/hosts/{host}", "Set host limits", handler!(api::hosts::change)).params(&[HOST]).body(RequestBody::Json("HostLimits")).response("Host"),
+    post("/api/v1/hosts/{host}/block", "Block host", handler!(api::hosts::block)).params(&[HOST]).body(RequestBody::Json("HostBlock")).response("Host"),
+    post("/api/v1/hosts/{host}/unblock", "Unblock host", handler!(api::hosts::unblock)).params(&[HOST]).response("Host"),
 
-    get("/api/v1/feeds", "Feeds and sitemaps with their health", by!(api::feeds::list)).with(&[LIMIT, AFTER_ID]).gives("FeedList"),
-    get("/api/v1/feeds/{id}", "One feed with its last polls", by!(api::feeds::one)).with(&[ID, LIMIT]).gives("FeedWithLog"),
-    post("/api/v1/feeds/{id}/wake", "Make a feed due now; a paused one goes on", by!(api::feeds::wake)).with(&[ID]).gives("Changed"),
+    get("/api/v1/feeds", "List feeds and sitemaps with their health", handler!(api::feeds::list)).params(&[LIMIT, AFTER_ID]).response("FeedList"),
+    get("/api/v1/feeds/{id}", "Show feed with its fetch log", handler!(api::feeds::get)).params(&[ID, LIMIT]).response("FeedWithLog"),
+    post("/api/v1/feeds/{id}/wake", "Resume feed and poll it now", handler!(api::feeds::resume)).params(&[ID]).response("Changed"),
 
-    get("/api/v1/documents", "All documents in the order of their ids", by!(api::documents::list)).with(&[LIMIT, AFTER]).gives("DocumentList"),
-    get("/api/v1/documents/changes", "New and changed documents after a cursor", by!(api::documents::changes)).with(&[LIMIT, AFTER]).gives("ChangeList"),
-    get("/api/v1/documents/stream", "New and changed documents as they come; Last-Event-ID resumes", by!(api::stream::documents))
-        .with(&[AFTER]).gives("text/event-stream"),
-    get("/api/v1/documents/search", "Full-text search", by!(api::documents::search))
-        .with(&[Q, param("source", Kind::Text, "name of the source"), param("tag", Kind::Text, "only with this tag"),
-            param("language", Kind::Text, "for example en"), param("since", Kind::Time, "published then or later"), param("until", Kind::Time, "published before then"),
-            LIMIT, param("offset", Kind::Number { least: 0, most: 10_000 }, "leave out so many of the best")]).gives("SearchResults"),
-    get("/api/v1/documents/{id}", "One document", by!(api::documents::one)).with(&[FRONTIER_ID]).gives("Document"),
+    get("/api/v1/documents", "List documents in id order", handler!(api::documents::list)).params(&[LIMIT, AFTER]).response("DocumentList"),
+    get("/api/v1/documents/changes", "List new and changed documents after a cursor", handler!(api::documents::changes)).params(&[LIMIT, AFTER]).response("ChangeList"),
+    get("/api/v1/documents/stream", "Stream new and changed documents (SSE); Last-Event-ID resumes", handler!(api::stream::documents))
+        .params(&[AFTER]).response("text/event-stream"),
+    get("/api/v1/documents/search", "Search documents", handler!(api::documents::search))
+        .params(&[QUERY, Param::optional("source", ParamKind::Text, "name of the source"), Param::optional("tag", ParamKind::Text, "only with this tag"),
+            Param::optional("language", ParamKind::Text, "for example en"), Param::optional("since", ParamKind::Time, "published at or after this time"), Param::optional("until", ParamKind::Time, "published before this time"),
+            LIMIT, Param::optional("offset", ParamKind::Number { min: 0, max: 10_000 }, "number of hits to skip")]).response("SearchResults"),
+    get("/api/v1/documents/{id}", "Show document", handler!(api::documents::get)).params(&[FRONTIER_ID]).response("Document"),
 
-    get("/api/v1/sinks", "How every sink stands", by!(api::sinks::list)).gives("SinkList"),
-    get("/api/v1/sinks/{sink}/dead", "What a sink could not take, and why", by!(api::sinks::dead)).with(&[SINK, LIMIT, AFTER]).gives("DeadLetterList"),
-    post("/api/v1/sinks/{sink}/retry", "Give its dead letters another try", by!(api::sinks::retry)).with(&[SINK]).gives("Changed"),
-    post("/api/v1/sinks/{sink}/replay", "Send everything again, or what changed since", by!(api::sinks::replay)).with(&[SINK]).takes(Takes::Json("Replay")).gives("Changed").within(300),
+    get("/api/v1/sinks", "List sinks with backlog and lag", handler!(api::sinks::list)).response("SinkList"),
+    get("/api/v1/sinks/{sink}/dead", "List dead letters of a sink", handler!(api::sinks::dead)).params(&[SINK, LIMIT, AFTER]).response("DeadLetterList"),
+    post("/api/v1/sinks/{sink}/retry", "Retry dead letters", handler!(api::sinks::retry)).params(&[SINK]).response("Changed"),
+    post("/api/v1/sinks/{sink}/replay", "Replay all documents, or those fetched since a time", handler!(api::sinks::replay)).params(&[SINK]).body(RequestBody::Json("Replay")).response("Changed").timeout(300),
 
-    get("/api/v1/tasks/{id}", "Something that was asked for, and how it stands", by!(api::tasks::task)).with(&[ID]).gives("Task"),
-    get("/api/v1/runs", "The last collection runs", by!(api::tasks::runs)).with(&[LIMIT, AFTER_ID]).gives("RunList"),
-    get("/api/v1/events", "What happens to URLs, as it happens; Last-Event-ID resumes", by!(api::stream::events))
-        .with(&[AFTER_ID]).gives("text/event-stream"),
+    get("/api/v1/tasks/{id}", "Show task and its status", handler!(api::tasks::task)).params(&[ID]).response("Task"),
+    get("/api/v1/runs", "List collection runs", handler!(api::tasks::runs)).params(&[LIMIT, AFTER_ID]).response("RunList"),
+    get("/api/v1/events", "Stream URL events (SSE); Last-Event-ID resumes", handler!(api::stream::events))
+        .params(&[AFTER_ID]).response("text/event-stream"),
 
-    post("/collect", "Ask all sources, or some, once: what is new is submitted", by!(api::collect::run))
-        .takes(Takes::Json("CollectOrder")).gives("Collected").within(1800),
-    Route { role: OPERATOR, ..get("/collect/test", "What one source would bring; writes nothing", by!(api::collect::test)) }
-        .with(&[needed("source", Kind::Text, "name of the source")]).gives("CheckedSource").within(180),
+    post("/collect", "Poll all or some sources once and submit new items", handler!(api::collect::run))
+        .body(RequestBody::Json("CollectRequest")).response("Collected").timeout(1800),
+    get("/collect/test", "Preview one source; writes nothing", handler!(api::collect::preview)).role(Role::Operator)
+        .params(&[Param::required("source", ParamKind::Text, "name of the source")]).response("CheckedSource").timeout(180),
 
-    for_admins(get("/api/v1/tokens", "All tokens, without their secrets", by!(api::tokens::list)).gives("TokenList")),
-    for_admins(post("/api/v1/tokens", "Make a token; its secret is shown once", by!(api::tokens::add)).takes(Takes::Json("TokenDraft")).gives("NewToken")),
-    for_admins(delete("/api/v1/tokens/{id}", "Revoke a token", by!(api::tokens::revoke)).with(&[ID]).gives("Changed")),
+    get("/api/v1/tokens", "List tokens, without their secrets", handler!(api::tokens::list)).response("TokenList").role(Role::Admin),
+    post("/api/v1/tokens", "Create token; its secret is shown once", handler!(api::tokens::add)).body(RequestBody::Json("TokenDraft")).response("NewToken").role(Role::Admin),
+    delete("/api/v1/tokens/{id}", "Revoke token", handler!(api::tokens::revoke)).params(&[ID]).response("Changed").role(Role::Admin),
 
-    for_admins(get("/api/v1/audit", "Who changed what, and whether it was let through", by!(api::audit::list)).with(&[LIMIT, AFTER_ID]).gives("AuditList")),
+    get("/api/v1/audit", "Audit log: who changed what, allowed or denied", handler!(api::audit::list)).params(&[LIMIT, AFTER_ID]).response("AuditList").role(Role::Admin),
 
-    get("/api/v1/openapi.json", "This API", by!(openapi::document)).gives("Schema"),
-    get("/metrics", "Numbers for Prometheus", by!(api::health::metrics)).gives("text/plain"),
-    for_all(get("/healthz", "Whether the process lives", by!(api::health::alive)).gives("Health")),
-    for_all(get("/health", "The same under another name", by!(api::health::alive)).gives("Health")),
-    for_all(get("/readyz", "Whether the store answers", by!(api::health::ready)).gives("Health")),
+    get("/api/v1/openapi.json", "OpenAPI document", handler!(api::openapi::document)).response("Schema"),
+    get("/metrics", "Metrics for Prometheus (OpenMetrics)", handler!(api::metrics::show)).response("application/openmetrics-text"),
+    get("/healthz", "Liveness", handler!(api::health::alive)).response("Health").public(),
+    get("/health", "Liveness (alias of /healthz)", handler!(api::health::alive)).response("Health").public(),
+    get("/readyz", "Readiness: the store is available", handler!(api::health::ready)).response("Health").public(),
 ];

@@ -1,4 +1,4 @@
-//! Who gets in: hosts, tokens, sessions, forgeries, guessing, the first start.
+//! Authentication: hosts, tokens, sessions, CSRF, failed attempts, the first start.
 
 use serde_json::json;
 use tidings_net::{Client, NetOptions};
@@ -8,22 +8,22 @@ use tidings_store::{Role, Store, StoreOptions};
 use crate::fixture::{ADMIN, OPERATOR, Served, VIEWER};
 use crate::roles::filled;
 
-/// Logs in; the cookie, and what forms must repeat.
+/// Logs in; returns the cookie and the CSRF token.
 pub(crate) async fn log_in(served: &Served, secret: &str) -> (String, String) {
-    let said = served
-        .ask("POST", "/login")
+    let response = served
+        .request("POST", "/login")
         .form(&[("token", secret), ("next", "/")])
         .send()
         .await;
-    assert_eq!(said.status, 303, "{}", said.text);
-    let cookie = said.header("set-cookie");
+    assert_eq!(response.status, 303, "{}", response.text);
+    let cookie = response.header("set-cookie");
     assert!(
         cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"),
         "{cookie}"
     );
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let page = served
-        .ask("GET", "/")
+        .request("GET", "/")
         .header("cookie", &cookie)
         .send()
         .await;
@@ -34,7 +34,7 @@ pub(crate) async fn log_in(served: &Served, secret: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn only_our_own_names_are_answered() {
+async fn only_configured_host_names_are_served() {
     let served =
         Served::start_with(|options| options.public_hosts = vec!["news.example".to_owned()]).await;
     let port = served.address.port();
@@ -50,17 +50,17 @@ async fn only_our_own_names_are_answered() {
         (String::new(), 421),
     ];
     for (host, status) in rows {
-        let said = served
-            .ask("GET", "/healthz")
+        let response = served
+            .request("GET", "/healthz")
             .header("host", &host)
             .send()
             .await;
-        assert_eq!(said.status, status, "{host:?}");
+        assert_eq!(response.status, status, "{host:?}");
     }
 }
 
 #[tokio::test]
-async fn a_browser_changes_nothing_without_the_secret_of_its_page() {
+async fn a_browser_changes_nothing_without_the_csrf_token() {
     let served = Served::start().await;
     let (cookie, csrf) = log_in(&served, ADMIN).await;
     for route in described_routes()
@@ -68,44 +68,44 @@ async fn a_browser_changes_nothing_without_the_secret_of_its_page() {
         .filter(|route| route.method != "GET" && route.path != "/login")
     {
         let name = format!("{} {}", route.method, route.path);
-        let ask = || {
+        let request = || {
             served
-                .ask(route.method, &filled(route.path))
+                .request(route.method, &filled(route.path))
                 .header("cookie", &cookie)
         };
-        assert_eq!(ask().send().await.status, 403, "{name} without it");
-        let wrong = ask().header("x-csrf-token", "wrong").send().await;
+        assert_eq!(request().send().await.status, 403, "{name} without it");
+        let wrong = request().header("x-csrf-token", "wrong").send().await;
         assert_eq!(wrong.status, 403, "{name} with a wrong one");
-        let foreign = ask()
+        let foreign = request()
             .header("x-csrf-token", &csrf)
             .header("sec-fetch-site", "cross-site");
         assert_eq!(foreign.send().await.status, 403, "{name} from another site");
-        let foreign = ask()
+        let foreign = request()
             .header("x-csrf-token", &csrf)
             .header("origin", "https://evil.example");
         assert_eq!(foreign.send().await.status, 403, "{name} of another origin");
         if route.path != "/logout" {
-            let ours = ask()
+            let ours = request()
                 .header("x-csrf-token", &csrf)
                 .header("sec-fetch-site", "same-origin");
             assert_ne!(ours.send().await.status, 403, "{name} from here");
         }
     }
     let page = served
-        .ask("GET", "/")
+        .request("GET", "/")
         .header("cookie", &cookie)
         .send()
         .await;
     assert_eq!(page.status, 200, "nothing of that ended the session");
     let out = served
-        .ask("POST", "/logout")
+        .request("POST", "/logout")
         .header("cookie", &cookie)
         .form(&[("csrf", &csrf)])
         .send()
         .await;
     assert_eq!(out.header("location"), "/login");
     let page = served
-        .ask("GET", "/")
+        .request("GET", "/")
         .header("cookie", &cookie)
         .send()
         .await;
@@ -113,69 +113,69 @@ async fn a_browser_changes_nothing_without_the_secret_of_its_page() {
 }
 
 #[tokio::test]
-async fn logins_of_other_sites_are_refused() {
+async fn cross_site_logins_are_denied() {
     let served = Served::start().await;
-    let said = served
-        .ask("POST", "/login")
+    let response = served
+        .request("POST", "/login")
         .header("origin", "https://evil.example")
         .form(&[("token", ADMIN)])
         .send()
         .await;
-    assert_eq!(said.status, 403);
-    assert_eq!(said.header("set-cookie"), "");
+    assert_eq!(response.status, 403);
+    assert_eq!(response.header("set-cookie"), "");
 }
 
 #[tokio::test]
-async fn after_a_login_nobody_is_sent_elsewhere() {
+async fn a_login_redirects_only_to_this_server() {
     let served = Served::start().await;
     for (next, to) in [
         ("//evil.example", "/"),
         ("https://evil.example", "/"),
         ("/sinks", "/sinks"),
     ] {
-        let said = served
-            .ask("POST", "/login")
+        let response = served
+            .request("POST", "/login")
             .form(&[("token", ADMIN), ("next", next)])
             .send()
             .await;
-        assert_eq!(said.header("location"), to, "{next}");
+        assert_eq!(response.header("location"), to, "{next}");
     }
 }
 
 #[tokio::test]
-async fn guessing_is_slow() {
+async fn failed_attempts_are_rate_limited() {
     let served = Served::start().await;
     for n in 0..10 {
-        let said = served
-            .ask("POST", "/login")
+        let response = served
+            .request("POST", "/login")
             .form(&[("token", &format!("guess {n}"))])
             .send()
             .await;
-        assert_eq!(said.status, 401, "{n}");
+        assert_eq!(response.status, 401, "{n}");
     }
-    let said = served
-        .ask("POST", "/login")
+    let response = served
+        .request("POST", "/login")
         .form(&[("token", ADMIN)])
         .send()
         .await;
-    assert_eq!(said.status, 429, "also with the right one");
-    let wait: u64 = said.header("retry-after").parse().unwrap();
+    assert_eq!(response.status, 429, "also with the right one");
+    let wait: u64 = response.header("retry-after").parse().unwrap();
     assert!((1..=61).contains(&wait), "{wait}");
-    let said = served
-        .ask("GET", "/api/v1/frontier")
+    let response = served
+        .request("GET", "/api/v1/frontier")
         .token("another guess")
         .send()
         .await;
-    assert_eq!(said.status, 429, "tokens are guessed no faster than logins");
+    assert_eq!(response.status, 429, "tokens and logins share one limit");
 }
 
 #[tokio::test]
-async fn a_revoked_token_ends_at_once_and_so_do_its_sessions() {
+async fn a_revoked_token_ends_immediately_and_so_do_its_sessions() {
     let served = Served::start().await;
     let (cookie, _) = log_in(&served, OPERATOR).await;
     assert_eq!(
         served
-            .ask("GET", "/api/v1/frontier")
+            .request("GET", "/api/v1/frontier")
             .token(OPERATOR)
             .send()
             .await
@@ -190,10 +190,15 @@ async fn a_revoked_token_ends_at_once_and_so_do_its_sessions() {
         .find(|token| token["name"] == "test operator")
         .unwrap();
     let path = format!("/api/v1/tokens/{}", token["token_id"]);
-    served.ask("DELETE", &path).token(ADMIN).send().await.good();
+    served
+        .request("DELETE", &path)
+        .token(ADMIN)
+        .send()
+        .await
+        .good();
     assert_eq!(
         served
-            .ask("GET", "/api/v1/frontier")
+            .request("GET", "/api/v1/frontier")
             .token(OPERATOR)
             .send()
             .await
@@ -201,7 +206,7 @@ async fn a_revoked_token_ends_at_once_and_so_do_its_sessions() {
         401
     );
     let page = served
-        .ask("GET", "/")
+        .request("GET", "/")
         .header("cookie", &cookie)
         .send()
         .await;
@@ -214,7 +219,12 @@ async fn a_revoked_token_ends_at_once_and_so_do_its_sessions() {
         .unwrap();
     let path = format!("/api/v1/tokens/{}", admin["token_id"]);
     assert_eq!(
-        served.ask("DELETE", &path).token(ADMIN).send().await.status,
+        served
+            .request("DELETE", &path)
+            .token(ADMIN)
+            .send()
+            .await
+            .status,
         409,
         "the last admin stays"
     );
@@ -230,7 +240,7 @@ async fn a_new_token_works_and_its_secret_is_nowhere_else() {
     let secret = made.json()["token"].as_str().unwrap().to_owned();
     assert_eq!(
         served
-            .ask("GET", "/api/v1/sources")
+            .request("GET", "/api/v1/sources")
             .token(&secret)
             .send()
             .await
@@ -245,14 +255,14 @@ async fn a_new_token_works_and_its_secret_is_nowhere_else() {
         "/api/v1/events?after=x",
     ] {
         for known in [&secret, VIEWER, OPERATOR, ADMIN] {
-            let said = served.get(path).await;
-            assert!(!said.text.contains(known), "{path}");
+            let response = served.get(path).await;
+            assert!(!response.text.contains(known), "{path}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_token_with_an_end_ends_and_its_sessions_with_it() {
+async fn a_token_expires_and_its_sessions_with_it() {
     let served = Served::start().await;
     let lasts = Some(std::time::Duration::from_secs(8));
     let secret = "tdg_not-for-long";
@@ -263,17 +273,17 @@ async fn a_token_with_an_end_ends_and_its_sessions_with_it() {
         .unwrap();
     let (cookie, _) = log_in(&served, secret).await;
     let with_token = async || {
-        let asked = served.ask("GET", "/api/v1/sources").token(secret);
-        asked.send().await.status
+        let request = served.request("GET", "/api/v1/sources").token(secret);
+        request.send().await.status
     };
     let with_session = async || {
-        let asked = served.ask("GET", "/sources").header("cookie", &cookie);
-        asked.send().await.status
+        let request = served.request("GET", "/sources").header("cookie", &cookie);
+        request.send().await.status
     };
     assert_eq!((with_token().await, with_session().await), (200, 200));
     let begun = std::time::Instant::now();
     while (with_token().await, with_session().await) != (401, 303) {
-        assert!(begun.elapsed().as_secs() < 60, "it lasts for ever");
+        assert!(begun.elapsed().as_secs() < 60, "it never expires");
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     }
 
@@ -283,22 +293,25 @@ async fn a_token_with_an_end_ends_and_its_sessions_with_it() {
     let made = tokens["items"].as_array().unwrap().last().unwrap().clone();
     assert!(made["expires_at"].as_str().unwrap() > made["created_at"].as_str().unwrap());
     let wrong = json!({ "name": "guest", "role": "viewer", "days": 0 });
-    let said = served.post("/api/v1/tokens", &wrong).await;
-    assert_eq!((said.status, &said.json()["field"]), (400, &json!("days")));
+    let response = served.post("/api/v1/tokens", &wrong).await;
+    assert_eq!(
+        (response.status, &response.json()["field"]),
+        (400, &json!("days"))
+    );
 }
 
 #[tokio::test]
-async fn changes_are_kept_with_who_made_them_and_refusals_too() {
+async fn changes_are_audited_with_their_author_and_denials_too() {
     let served = Served::start().await;
     let path = "/api/v1/frontier/bulk";
     let body = json!({ "action": "retry", "all": true });
     for (token, status) in [(OPERATOR, 200), (VIEWER, 403)] {
-        let asked = served.ask("POST", path).token(token).json(&body);
-        assert_eq!(asked.send().await.status, status);
+        let request = served.request("POST", path).token(token).json(&body);
+        assert_eq!(request.send().await.status, status);
     }
-    // Strangers are in the log only: they must not fill the store.
-    let asked = served.ask("POST", path).token("tdg_wrong").json(&body);
-    assert_eq!(asked.send().await.status, 401);
+    // Unauthenticated requests are only logged: they must not fill the store.
+    let request = served.request("POST", path).token("tdg_wrong").json(&body);
+    assert_eq!(request.send().await.status, 401);
     let log = served.get("/api/v1/audit").await.good();
     let seen: Vec<_> = log["items"]
         .as_array()
@@ -320,11 +333,11 @@ async fn changes_are_kept_with_who_made_them_and_refusals_too() {
         ]
     );
     let page = served.get("/audit").await;
-    assert!(page.text.contains("test operator") && page.text.contains("refused"));
+    assert!(page.text.contains("test operator") && page.text.contains("denied"));
 }
 
 #[tokio::test]
-async fn the_first_start_makes_one_token_and_the_second_none() {
+async fn the_first_start_creates_one_token_and_the_second_none() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
     let store = Store::open(&address, &StoreOptions::default())
@@ -346,7 +359,7 @@ async fn the_first_start_makes_one_token_and_the_second_none() {
         !bytes
             .windows(secret.len())
             .any(|part| part == secret.as_bytes()),
-        "it is kept as a hash"
+        "it is stored as a hash"
     );
     assert_eq!(
         store.use_token(&secret).await.unwrap().unwrap().role,

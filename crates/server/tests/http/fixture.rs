@@ -1,5 +1,5 @@
-//! A running server with something in its store, and a client that says exactly
-//! what it is told.
+//! A running server with rows in its store, and a client that sends exactly the given
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -38,7 +38,7 @@ impl Served {
         Self::start_in(folder, &address, change).await
     }
 
-    /// On a PostgreSQL database of its own, whose address it gives as well.
+    /// On a PostgreSQL database of its own; also returns its address.
     pub(crate) async fn start_on_postgres() -> (Self, String) {
         let address = tidings_sim::postgres_database().unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ impl Served {
             store.add_token(name, role, secret, None).await.unwrap();
         }
         let mut options = ServerOptions::new("127.0.0.1:0".parse().unwrap());
-        options.look_every = Duration::from_millis(20);
+        options.stream_poll_interval = Duration::from_millis(20);
         options.search_folder = Some(folder.path().join("search"));
         change(&mut options);
         let client = Client::new(NetOptions {
@@ -84,8 +84,8 @@ impl Served {
         }
     }
 
-    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask {
-        Ask {
+    pub(crate) fn request(&self, method: &str, path: &str) -> TestRequest {
+        TestRequest {
             address: self.address,
             method: method.to_owned(),
             path: path.to_owned(),
@@ -94,12 +94,16 @@ impl Served {
         }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Said {
-        self.ask("GET", path).token(ADMIN).send().await
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
+        self.request("GET", path).token(ADMIN).send().await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Json) -> Said {
-        self.ask("POST", path).token(ADMIN).json(body).send().await
+    pub(crate) async fn post(&self, path: &str, body: &Json) -> TestResponse {
+        self.request("POST", path)
+            .token(ADMIN)
+            .json(body)
+            .send()
+            .await
     }
 
     pub(crate) async fn submitted(&self, url: &str) -> FrontierId {
@@ -110,8 +114,8 @@ impl Served {
         id
     }
 
-    /// Claims everything that is due and ends it like this.
-    pub(crate) async fn settle(&self, outcome: impl Fn(&str) -> Outcome) {
+    /// Claims everything that is due and completes it with this outcome.
+    pub(crate) async fn complete_all(&self, outcome: impl Fn(&str) -> Outcome) {
         loop {
             let mut request = ClaimRequest::new(1, 10);
             request.per_host = 10;
@@ -123,38 +127,38 @@ impl Served {
                 }
                 continue;
             }
-            let ended: Vec<_> = claimed
+            let completions: Vec<_> = claimed
                 .claims
                 .iter()
                 .map(|claim| Completion::new(claim.ticket, outcome(claim.url.as_str())))
                 .collect();
-            self.store.complete(&ended).await.unwrap();
+            self.store.complete(&completions).await.unwrap();
         }
     }
 
     /// A URL that was fetched, with its document.
     pub(crate) async fn fetched(&self, url: &str, title: &str) -> FrontierId {
         let id = self.submitted(url).await;
-        self.settle(|url| fetched(url, title)).await;
+        self.complete_all(|url| fetched(url, title)).await;
         id
     }
 
-    /// A sink with one document that it could not take.
+    /// A sink with one dead letter.
     pub(crate) async fn with_dead_letter(&self, sink: &str, reason: &str) {
         self.store.put_sink(sink, true, false).await.unwrap();
         let host: String = sink.chars().filter(char::is_ascii_alphanumeric).collect();
         self.fetched(&format!("https://dead-{host}.example/letter"), "Letter")
             .await;
-        let orders = self
+        let deliveries = self
             .store
             .claim_deliveries(sink, 10, Duration::from_secs(60))
             .await
             .unwrap();
-        let verdicts: Vec<_> = orders
+        let verdicts: Vec<_> = deliveries
             .into_iter()
-            .map(|order| {
+            .map(|delivery| {
                 let reason = reason.to_owned();
-                (order, DeliveryVerdict::Dead { reason })
+                (delivery, DeliveryVerdict::Dead { reason })
             })
             .collect();
         self.store
@@ -200,8 +204,8 @@ pub(crate) fn fetched(url: &str, title: &str) -> Outcome {
     }
 }
 
-/// A request in the making.
-pub(crate) struct Ask {
+/// A request that is built step by step.
+pub(crate) struct TestRequest {
     address: SocketAddr,
     method: String,
     path: String,
@@ -209,7 +213,7 @@ pub(crate) struct Ask {
     body: Vec<u8>,
 }
 
-impl Ask {
+impl TestRequest {
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
@@ -246,21 +250,21 @@ impl Ask {
         }
         head += &format!("content-length: {}\r\n\r\n", self.body.len());
         stream.write_all(head.as_bytes()).await.unwrap();
-        // A server that refuses a long body may close before it has read it.
+        // A server that rejects a long body may close before it has read it.
         let _ = stream.write_all(&self.body).await;
         stream
     }
 
-    pub(crate) async fn send(self) -> Said {
+    pub(crate) async fn send(self) -> TestResponse {
         let mut stream = self.connect().await;
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut bytes));
-        let _ = read.await.expect("an answer within a minute");
-        Said::parse(&bytes)
+        let _ = read.await.expect("a response within a minute");
+        TestResponse::parse(&bytes)
     }
 
-    /// Reads until `enough` says so, for answers that do not end.
-    pub(crate) async fn read_until(self, enough: impl Fn(&str) -> bool) -> Said {
+    /// Reads until `enough` says so, for responses that do not end.
+    pub(crate) async fn read_until(self, enough: impl Fn(&str) -> bool) -> TestResponse {
         let mut stream = self.connect().await;
         let mut bytes = Vec::new();
         let reading = async {
@@ -275,7 +279,7 @@ impl Ask {
         };
         let read = tokio::time::timeout(Duration::from_secs(20), reading).await;
         read.unwrap_or_else(|_| panic!("not enough: {}", String::from_utf8_lossy(&bytes)));
-        Said::parse(&bytes)
+        TestResponse::parse(&bytes)
     }
 }
 
@@ -295,15 +299,15 @@ pub(crate) fn url_encoded(fields: &[(&str, &str)]) -> String {
     pairs.join("&")
 }
 
-/// What came back.
+/// A received response.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) text: String,
 }
 
-impl Said {
+impl TestResponse {
     fn parse(bytes: &[u8]) -> Self {
         let all = String::from_utf8_lossy(bytes);
         let (head, text) = all.split_once("\r\n\r\n").unwrap_or((&all, ""));
@@ -327,7 +331,7 @@ impl Said {
         serde_json::from_str(&self.text).unwrap_or_else(|_| json!({ "not json": self.text }))
     }
 
-    /// The JSON of an answer that must be good.
+    /// The JSON of a response that must be successful.
     pub(crate) fn good(&self) -> Json {
         assert!(
             (200..300).contains(&self.status),
@@ -338,8 +342,8 @@ impl Said {
         self.json()
     }
 
-    /// A problem that names this field.
-    pub(crate) fn refuses(&self, status: u16, field: &str) {
+    /// Asserts a problem that names this field.
+    pub(crate) fn assert_problem(&self, status: u16, field: &str) {
         assert_eq!(self.status, status, "{}", self.text);
         assert_eq!(self.header("content-type"), "application/problem+json");
         let problem = self.json();

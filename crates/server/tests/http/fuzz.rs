@@ -1,25 +1,25 @@
-//! schemathesis reads the OpenAPI document and asks every operation for what
-//! nobody thought of. Needs a Python that has it (`scripts/test` installs one).
+//! schemathesis reads the OpenAPI document and fuzzes every operation. Requires a
+//! Python with schemathesis (`scripts/test` installs one).
 
 use std::process::Command;
 
 use crate::fixture::{ADMIN, Served};
 
-/// Streams never end, which it can't know.
+/// Streams never end, which it cannot know.
 const ENDLESS: &str = "stream$|/events$";
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn schemathesis_finds_no_error_of_ours_and_no_answer_that_breaks_its_schema() {
+async fn schemathesis_finds_no_server_error_and_no_response_that_breaks_its_schema() {
     let Some(python) = std::env::var_os("TIDINGS_TEST_PYTHON") else {
-        eprintln!("left out: TIDINGS_TEST_PYTHON names no Python; scripts/test sets it");
+        eprintln!("skipped: TIDINGS_TEST_PYTHON is not set; scripts/test sets it");
         return;
     };
     let has_it = Command::new(&python)
         .args(["-c", "import schemathesis"])
         .output();
     if !has_it.is_ok_and(|output| output.status.success()) {
-        eprintln!("left out: {} has no schemathesis", python.display());
+        eprintln!("skipped: {} has no schemathesis", python.display());
         return;
     }
     // The other tests are on SQLite.
@@ -28,9 +28,9 @@ async fn schemathesis_finds_no_error_of_ours_and_no_answer_that_breaks_its_schem
     served.submitted("https://b.example/waits").await;
     served.with_dead_letter("index", "refused").await;
     let document = format!("http://{}/api/v1/openapi.json", served.address);
-    // It keeps notes where it is started.
+    // It writes its cache into the working directory.
     let folder = tempfile::tempdir().unwrap();
-    let asked = tokio::task::spawn_blocking(move || {
+    let run = tokio::task::spawn_blocking(move || {
         Command::new(python)
             .current_dir(folder.path())
             .args(["-m", "schemathesis.cli", "run", &document])
@@ -46,14 +46,17 @@ async fn schemathesis_finds_no_error_of_ours_and_no_answer_that_breaks_its_schem
             .args(["--request-timeout", "30", "--warnings", "off"])
             .output()
     });
-    let asked = asked.await.unwrap().unwrap();
-    let said = String::from_utf8_lossy(&asked.stdout);
-    let errors = String::from_utf8_lossy(&asked.stderr);
-    assert!(asked.status.success(), "{said}\n{errors}");
-    // Whoever asks nothing finds nothing.
-    let tested = said
+    let run = run.await.unwrap().unwrap();
+    let output = String::from_utf8_lossy(&run.stdout);
+    let errors = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{output}\n{errors}");
+    // A run without requests finds nothing.
+    let tested = output
         .lines()
         .find_map(|line| line.trim().strip_prefix("Tested: "));
-    let tested: usize = tested.unwrap_or_else(|| panic!("{said}")).parse().unwrap();
-    assert!(tested >= 45, "{said}");
+    let tested: usize = tested
+        .unwrap_or_else(|| panic!("{output}"))
+        .parse()
+        .unwrap();
+    assert!(tested >= 45, "{output}");
 }

@@ -1,4 +1,4 @@
-//! Bad input, on every route that takes some: a problem that names the field.
+//! Invalid input on every route: a problem that names the field.
 
 use serde_json::json;
 use tidings_server::described_routes;
@@ -7,29 +7,37 @@ use crate::fixture::{ADMIN, Served};
 use crate::roles::filled;
 
 #[tokio::test]
-async fn every_parameter_of_the_table_is_checked_and_named() {
+async fn every_parameter_of_every_route_is_checked_and_named() {
     let served = Served::start().await;
-    let mut tried = 0;
+    let mut checked = 0;
     for route in described_routes().iter().filter(|route| !route.is_page) {
-        for (name, wrong) in &route.wrong {
+        for (name, wrong) in &route.invalid {
             let place = format!("{{{name}}}");
             let path = match route.path.contains(&place) {
                 true => filled(&route.path.replace(&place, wrong)),
                 false => format!("{}?{name}={wrong}", filled(route.path)),
             };
-            let said = served.ask(route.method, &path).token(ADMIN).send().await;
-            said.refuses(400, name);
-            tried += 1;
+            let response = served
+                .request(route.method, &path)
+                .token(ADMIN)
+                .send()
+                .await;
+            response.assert_problem(400, name);
+            checked += 1;
         }
         let path = format!("{}?surprise=1", filled(route.path));
-        let said = served.ask(route.method, &path).token(ADMIN).send().await;
-        said.refuses(400, "surprise");
+        let response = served
+            .request(route.method, &path)
+            .token(ADMIN)
+            .send()
+            .await;
+        response.assert_problem(400, "surprise");
     }
-    assert!(tried > 40, "{tried}");
+    assert!(checked > 40, "{checked}");
 }
 
 #[tokio::test]
-async fn a_wrong_body_is_told_by_its_field() {
+async fn an_invalid_body_is_reported_with_its_field() {
     let served = Served::start().await;
     served.with_dead_letter("index", "no").await;
     let source = served
@@ -187,13 +195,13 @@ async fn a_wrong_body_is_told_by_its_field() {
         ),
     ];
     for (method, path, body, field) in rows {
-        let said = served
-            .ask(method, &path)
+        let response = served
+            .request(method, &path)
             .token(ADMIN)
             .json(&body)
             .send()
             .await;
-        said.refuses(400, field);
+        response.assert_problem(400, field);
     }
     let cursors = [
         "frontier",
@@ -205,62 +213,62 @@ async fn a_wrong_body_is_told_by_its_field() {
         served
             .get(&format!("/api/v1/{path}?after=nonsense"))
             .await
-            .refuses(400, "after");
+            .assert_problem(400, "after");
     }
 }
 
 #[tokio::test]
-async fn bodies_have_bounds_and_kinds() {
+async fn bodies_have_size_limits_and_media_types() {
     let served = Served::start().await;
     let long = "x".repeat(300 << 10);
-    let said = served
+    let response = served
         .post("/api/v1/frontier/submit", &json!({ "url": long }))
         .await;
-    said.refuses(413, "body");
+    response.assert_problem(413, "body");
     let bulk = || {
         served
-            .ask("POST", "/api/v1/frontier/submit/bulk")
+            .request("POST", "/api/v1/frontier/submit/bulk")
             .token(ADMIN)
     };
     bulk()
         .body("text/html", "https://a.example/")
         .send()
         .await
-        .refuses(415, "content-type");
+        .assert_problem(415, "content-type");
     bulk()
         .body("text/csv", "address\nhttps://a.example/")
         .send()
         .await
-        .refuses(400, "body");
+        .assert_problem(400, "body");
     bulk()
         .body("application/x-ndjson", "{broken")
         .send()
         .await
-        .refuses(400, "body");
+        .assert_problem(400, "body");
     let many = "\"https://a.example/\"\n".repeat(100_001);
     bulk()
         .body("application/x-ndjson", &many)
         .send()
         .await
-        .refuses(413, "body");
-    let said = served
-        .ask("POST", "/api/v1/frontier/submit")
+        .assert_problem(413, "body");
+    let response = served
+        .request("POST", "/api/v1/frontier/submit")
         .token(ADMIN)
         .body("text/plain", "x")
         .send()
         .await;
-    said.refuses(415, "content-type");
+    response.assert_problem(415, "content-type");
     let opml = served
-        .ask("POST", "/api/v1/sources/import?format=csv")
+        .request("POST", "/api/v1/sources/import?format=csv")
         .token(ADMIN)
         .body("text/csv", "a,b\n1,2")
         .send()
         .await;
-    opml.refuses(400, "body");
+    opml.assert_problem(400, "body");
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_told_so() {
+async fn missing_rows_are_reported_as_not_found() {
     let served = Served::start().await;
     let none = "0".repeat(48);
     for path in [
@@ -274,9 +282,9 @@ async fn what_is_not_there_is_told_so() {
         "sinks/nothing/dead".to_owned(),
         "tasks/1".to_owned(),
     ] {
-        let said = served.get(&format!("/api/v1/{path}")).await;
+        let response = served.get(&format!("/api/v1/{path}")).await;
         assert_eq!(
-            (said.status, said.header("content-type")),
+            (response.status, response.header("content-type")),
             (404, "application/problem+json"),
             "{path}"
         );

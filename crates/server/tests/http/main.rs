@@ -1,5 +1,5 @@
-//! The server as its users meet it: real HTTP over loopback, on a store of its
-//! own and, where pages are fetched, on a simulated web.
+//! The server over real HTTP on loopback, with a store of its own and, where pages
+//! are fetched, a simulated web.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 

@@ -1,5 +1,5 @@
-//! The dashboard: every page answers, what strangers write is only text, and
-//! the forms do what they say.
+//! The dashboard: every page renders, untrusted text stays text, and the forms make
+//! their changes.
 
 use serde_json::json;
 use tidings_server::described_routes;
@@ -8,7 +8,7 @@ use tidings_store::{Moment, Outcome};
 use crate::access::log_in;
 use crate::fixture::{ADMIN, Served, VIEWER};
 
-/// What people have tried elsewhere.
+/// Known attack strings.
 const XSS: [&str; 7] = [
     "<script>alert(1)</script>",
     "\"><img src=x onerror=alert(1)>",
@@ -19,7 +19,7 @@ const XSS: [&str; 7] = [
     "<a href=\"javascript:alert(1)\">x</a>",
 ];
 
-/// Everything that a stranger can name, named like an attack.
+/// A store where every untrusted text is an attack.
 async fn attacked() -> (Served, Vec<String>) {
     let served = Served::start().await;
     let mut paths: Vec<String> = described_routes()
@@ -42,7 +42,7 @@ async fn attacked() -> (Served, Vec<String>) {
             reason: (*attack).to_owned(),
             error: Some((*attack).to_owned()),
         };
-        served.settle(died).await;
+        served.complete_all(died).await;
         paths.push(format!("/frontier/{id}"));
         let host = tidings_store::HostId::of(&crate::fixture::target(&dead).host);
         served
@@ -124,24 +124,24 @@ async fn attacked() -> (Served, Vec<String>) {
 }
 
 #[tokio::test]
-async fn what_strangers_write_is_only_text_on_every_page() {
+async fn untrusted_text_stays_text_on_every_page() {
     let (served, paths) = attacked().await;
     let (cookie, _) = log_in(&served, ADMIN).await;
     assert!(paths.len() > 50);
     let mut shown = 0;
     for path in paths {
-        let said = served
-            .ask("GET", &path)
+        let response = served
+            .request("GET", &path)
             .header("cookie", &cookie)
             .send()
             .await;
         assert!(
-            [200, 303, 400].contains(&said.status),
+            [200, 303, 400].contains(&response.status),
             "{path}: {} {}",
-            said.status,
-            said.text
+            response.status,
+            response.text
         );
-        let text = said.text.to_lowercase();
+        let text = response.text.to_lowercase();
         for part in [
             "<img src=x",
             "<svg/onload",
@@ -156,7 +156,7 @@ async fn what_strangers_write_is_only_text_on_every_page() {
         }
         assert_eq!(
             text.matches("<script").count(),
-            usize::from(said.status != 303),
+            usize::from(response.status != 303),
             "{path}: the only script is ours"
         );
         shown += usize::from(text.contains("alert(1)"));
@@ -165,28 +165,28 @@ async fn what_strangers_write_is_only_text_on_every_page() {
 }
 
 #[tokio::test]
-async fn forms_do_what_they_say() {
+async fn forms_make_their_changes() {
     let served = Served::start().await;
     let (cookie, csrf) = log_in(&served, ADMIN).await;
     let send = async |path: &str, fields: &[(&str, &str)]| {
         let mut all = vec![("csrf", csrf.as_str())];
         all.extend(fields);
         served
-            .ask("POST", path)
+            .request("POST", path)
             .header("cookie", &cookie)
             .header("sec-fetch-site", "same-origin")
             .form(&all)
             .send()
             .await
     };
-    let said = send(
+    let response = send(
         "/frontier/submit",
         &[("urls", "https://a.example/1\n\nhttps://a.example/2\n")],
     )
     .await;
-    assert_eq!(said.header("location"), "/frontier?done=submitted&n=2");
+    assert_eq!(response.header("location"), "/frontier?done=submitted&n=2");
     served
-        .settle(|_| Outcome::Dead {
+        .complete_all(|_| Outcome::Dead {
             reason: "gone".to_owned(),
             error: None,
         })
@@ -209,7 +209,7 @@ async fn forms_do_what_they_say() {
     .await;
     assert_eq!(done.header("location"), "/frontier?done=retried&n=2");
     served
-        .settle(|_| Outcome::Dead {
+        .complete_all(|_| Outcome::Dead {
             reason: "gone".to_owned(),
             error: None,
         })
@@ -218,7 +218,7 @@ async fn forms_do_what_they_say() {
     assert_eq!(
         send("/frontier/bulk", &[("action", "delete")]).await.status,
         400,
-        "never everything by accident"
+        "an empty filter is an error"
     );
 
     let fields = [
@@ -243,7 +243,7 @@ async fn forms_do_what_they_say() {
         .unwrap()
         .to_owned();
     let page = served
-        .ask("GET", &path)
+        .request("GET", &path)
         .header("cookie", &cookie)
         .send()
         .await;
@@ -307,7 +307,7 @@ async fn forms_do_what_they_say() {
         303
     );
     assert_eq!(
-        send(&format!("{host}/block"), &[("reason", "asked")])
+        send(&format!("{host}/block"), &[("reason", "their request")])
             .await
             .status,
         303
@@ -327,7 +327,7 @@ async fn forms_do_what_they_say() {
     let made = send("/tokens", &[("name", "ci"), ("role", "viewer")]).await;
     assert!(made.text.contains("tdg_"), "its secret is shown");
     let page = served
-        .ask("GET", "/tokens")
+        .request("GET", "/tokens")
         .header("cookie", &cookie)
         .send()
         .await;
@@ -335,13 +335,13 @@ async fn forms_do_what_they_say() {
 }
 
 #[tokio::test]
-async fn a_viewer_sees_no_buttons_that_would_not_work() {
+async fn a_viewer_sees_no_buttons_of_operators() {
     let served = Served::start().await;
     served.with_dead_letter("index", "no").await;
     let (cookie, _) = log_in(&served, VIEWER).await;
     for path in ["/", "/frontier", "/sources", "/sinks/index", "/hosts"] {
         let page = served
-            .ask("GET", path)
+            .request("GET", path)
             .header("cookie", &cookie)
             .send()
             .await;
@@ -352,7 +352,7 @@ async fn a_viewer_sees_no_buttons_that_would_not_work() {
 }
 
 #[tokio::test]
-async fn settings_and_secrets_never_meet() {
+async fn pages_never_show_secrets() {
     let canary = "canary-5f1c";
     let served = Served::start_with(|options| {
         options.settings = vec![tidings_server::Setting {
@@ -362,14 +362,14 @@ async fn settings_and_secrets_never_meet() {
         }];
     })
     .await;
-    // A secret that someone sends in the wrong places comes back in none.
+    // A secret that is sent in the wrong place is never echoed.
     served
-        .ask("GET", "/api/v1/frontier")
+        .request("GET", "/api/v1/frontier")
         .token(canary)
         .send()
         .await;
     served
-        .ask("POST", "/login")
+        .request("POST", "/login")
         .form(&[("token", canary)])
         .send()
         .await;
@@ -377,9 +377,9 @@ async fn settings_and_secrets_never_meet() {
         .iter()
         .filter(|route| route.method == "GET" && !route.is_stream)
     {
-        let said = served.get(&crate::roles::filled(route.path)).await;
+        let response = served.get(&crate::roles::filled(route.path)).await;
         assert!(
-            !said.text.contains(canary) && !said.text.contains(ADMIN),
+            !response.text.contains(canary) && !response.text.contains(ADMIN),
             "{}",
             route.path
         );

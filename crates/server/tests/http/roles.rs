@@ -1,12 +1,11 @@
-//! Every route, as every role: made of the table of routes, so that none is
-//! forgotten.
+//! Every route as every role, generated from the tables of routes.
 
 use tidings_server::described_routes;
 use tidings_store::Role;
 
 use crate::fixture::{ADMIN, OPERATOR, Served, VIEWER};
 
-/// A path with something in each place; what is asked for need not exist.
+/// A path with a value for each parameter; the rows need not exist.
 pub(crate) fn filled(path: &str) -> String {
     let is_frontier = path.contains("/frontier/{id}") || path.contains("/documents/{id}");
     let id = if is_frontier {
@@ -20,12 +19,12 @@ pub(crate) fn filled(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_role_may_what_the_table_says_and_no_more() {
+async fn each_role_is_allowed_what_the_tables_say_and_no_more() {
     holds_for(&Served::start().await).await;
 }
 
 #[tokio::test]
-async fn each_role_may_the_same_on_postgresql() {
+async fn each_role_is_allowed_the_same_on_postgresql() {
     holds_for(&Served::start_on_postgres().await.0).await;
 }
 
@@ -36,23 +35,26 @@ async fn holds_for(served: &Served) {
         let path = filled(route.path);
         let name = format!("{} {}", route.method, route.path);
         let head_only = |head: &str| head.contains("\r\n\r\n");
-        let nobody = served.ask(route.method, &path).read_until(head_only).await;
+        let anonymous = served
+            .request(route.method, &path)
+            .read_until(head_only)
+            .await;
         match (route.role, route.is_page) {
             (None, _) => assert!(
-                ![401, 403].contains(&nobody.status) || route.path == "/login",
+                ![401, 403].contains(&anonymous.status) || route.path == "/login",
                 "{name}: {}",
-                nobody.status
+                anonymous.status
             ),
             (Some(_), true) => {
-                assert_eq!(nobody.status, 303, "{name}");
+                assert_eq!(anonymous.status, 303, "{name}");
                 assert!(
-                    nobody.header("location").starts_with("/login?next="),
+                    anonymous.header("location").starts_with("/login?next="),
                     "{name}"
                 );
             }
             (Some(_), false) => {
-                assert_eq!(nobody.status, 401, "{name}");
-                assert_eq!(nobody.header("www-authenticate"), "Bearer");
+                assert_eq!(anonymous.status, 401, "{name}");
+                assert_eq!(anonymous.header("www-authenticate"), "Bearer");
             }
         }
         let Some(needed) = route.role else { continue };
@@ -61,21 +63,21 @@ async fn holds_for(served: &Served) {
             (Role::Operator, OPERATOR),
             (Role::Admin, ADMIN),
         ] {
-            let ask = served.ask(route.method, &path).token(secret);
-            let said = ask.read_until(head_only).await;
+            let request = served.request(route.method, &path).token(secret);
+            let response = request.read_until(head_only).await;
             if role < needed {
-                assert_eq!(said.status, 403, "{name} as {role}");
+                assert_eq!(response.status, 403, "{name} as {role}");
             } else {
                 assert!(
-                    ![401, 403, 405].contains(&said.status),
+                    ![401, 403, 405].contains(&response.status),
                     "{name} as {role}: {}",
-                    said.status
+                    response.status
                 );
                 assert!(
-                    said.status < 500,
+                    response.status < 500,
                     "{name} as {role}: {} {}",
-                    said.status,
-                    said.text
+                    response.status,
+                    response.text
                 );
             }
         }
@@ -83,46 +85,46 @@ async fn holds_for(served: &Served) {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_headers_that_keep_it_safe() {
+async fn every_response_has_the_security_headers() {
     let served = Served::start().await;
-    let mut asks: Vec<(String, String)> = described_routes()
+    let mut requests: Vec<(String, String)> = described_routes()
         .iter()
         .map(|route| (route.method.to_owned(), filled(route.path)))
         .collect();
-    asks.extend([
+    requests.extend([
         ("GET".to_owned(), "/nowhere".to_owned()),
         ("GET".to_owned(), "/api/v1/nowhere".to_owned()),
         ("PATCH".to_owned(), "/api/v1/frontier".to_owned()),
         ("GET".to_owned(), "/frontier/%ff".to_owned()),
         ("GET".to_owned(), "/api/v1/frontier?limit=wrong".to_owned()),
     ]);
-    for (method, path) in asks {
+    for (method, path) in requests {
         for secret in [None, Some(ADMIN)] {
-            let ask = served.ask(&method, &path);
-            let ask = match secret {
-                Some(secret) => ask.token(secret),
-                None => ask,
+            let request = served.request(&method, &path);
+            let request = match secret {
+                Some(secret) => request.token(secret),
+                None => request,
             };
-            let said = ask.read_until(|head| head.contains("\r\n\r\n")).await;
-            let csp = said.header("content-security-policy");
+            let response = request.read_until(|head| head.contains("\r\n\r\n")).await;
+            let csp = response.header("content-security-policy");
             assert!(
                 csp.contains("default-src 'none'") && csp.contains("frame-ancestors 'none'"),
                 "{method} {path}"
             );
             assert!(!csp.contains("unsafe"), "{csp}");
             assert_eq!(
-                said.header("x-content-type-options"),
+                response.header("x-content-type-options"),
                 "nosniff",
                 "{method} {path}"
             );
             assert_eq!(
-                said.header("referrer-policy"),
+                response.header("referrer-policy"),
                 "same-origin",
                 "{method} {path}"
             );
-            assert_eq!(said.header("x-request-id").len(), 16, "{method} {path}");
+            assert_eq!(response.header("x-request-id").len(), 16, "{method} {path}");
             assert!(
-                said.header("cache-control").contains("no-"),
+                response.header("cache-control").contains("no-"),
                 "{method} {path}"
             );
         }

@@ -1,5 +1,4 @@
-//! Live streams: they begin where one is, carry their place, and end with their
-//! token.
+//! Live streams: they start at a cursor, carry cursors, and end with their token.
 
 use tidings_store::{Filter, Order};
 
@@ -17,11 +16,15 @@ fn is_whole(text: &str, count: usize) -> bool {
 }
 
 #[tokio::test]
-async fn documents_come_as_they_are_made_and_resume_after_the_last() {
+async fn documents_are_streamed_and_resume_after_a_cursor() {
     let served = Served::start().await;
     served.fetched("https://a.example/1", "First").await;
     served.fetched("https://b.example/2", "Second").await;
-    let stream = || served.ask("GET", "/api/v1/documents/stream").token(VIEWER);
+    let stream = || {
+        served
+            .request("GET", "/api/v1/documents/stream")
+            .token(VIEWER)
+    };
     let all = stream().read_until(|text| is_whole(text, 2)).await;
     assert_eq!(all.header("content-type"), "text/event-stream");
     assert!(all.text.contains("\"title\":\"First\"") && all.text.contains("\"title\":\"Second\""));
@@ -51,12 +54,12 @@ async fn documents_come_as_they_are_made_and_resume_after_the_last() {
     );
 }
 
-/// A document as a transaction writes it that is in no hurry: a copy of another.
+/// A document of a slow transaction: a copy of another.
 const SLOW: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body, change_id)
     SELECT $1, url_id, key_tail, 1, source_id, title, fetched_at, body, pg_current_xact_id()::text::BIGINT FROM documents WHERE host_id NOT IN (1, 2) LIMIT 1";
 
 #[tokio::test]
-async fn a_document_that_commits_late_is_streamed_all_the_same() {
+async fn a_document_that_commits_late_is_streamed_too() {
     let (served, address) = Served::start_on_postgres().await;
     served.fetched("https://a.example/1", "First").await;
     let connect = async || {
@@ -70,7 +73,11 @@ async fn a_document_that_commits_late_is_streamed_all_the_same() {
     slow.execute(SLOW, &[&1_i64]).await.unwrap();
     let slower = two.transaction().await.unwrap();
     slower.execute(SLOW, &[&2_i64]).await.unwrap();
-    let stream = || served.ask("GET", "/api/v1/documents/stream").token(VIEWER);
+    let stream = || {
+        served
+            .request("GET", "/api/v1/documents/stream")
+            .token(VIEWER)
+    };
     let reading = stream().read_until(|text| is_whole(text, 5));
     let committing = async {
         let pause = || tokio::time::sleep(std::time::Duration::from_millis(200));
@@ -92,7 +99,7 @@ async fn a_document_that_commits_late_is_streamed_all_the_same() {
     let names: Vec<String> = data(&all.text).iter().map(name).collect();
     let distinct: std::collections::BTreeSet<&String> = names.iter().collect();
     assert_eq!((names.len(), distinct.len()), (5, 5), "{names:?}");
-    // Whoever comes back after any of them gets exactly the others.
+    // A client that resumes after any of them gets exactly the later ones.
     for (n, id) in ids(&all.text).iter().enumerate().take(4) {
         let rest = stream().header("last-event-id", id);
         let rest = rest.read_until(|text| is_whole(text, 4 - n)).await;
@@ -101,7 +108,7 @@ async fn a_document_that_commits_late_is_streamed_all_the_same() {
     }
 }
 
-/// Until there are so many streams, as the metrics have it.
+/// Waits until the metrics report this number of streams.
 async fn until_streams(served: &Served, number: &str) {
     let begun = std::time::Instant::now();
     loop {
@@ -117,18 +124,18 @@ async fn until_streams(served: &Served, number: &str) {
 }
 
 #[tokio::test]
-async fn events_begin_now_or_after_a_number() {
+async fn events_start_now_or_after_a_cursor() {
     let served = Served::start().await;
     served.fetched("https://a.example/1", "First").await;
     let old = served
-        .ask("GET", "/api/v1/events?after=0")
+        .request("GET", "/api/v1/events?after=0")
         .token(VIEWER)
         .read_until(|text| is_whole(text, 1))
         .await;
     assert!(!ids(&old.text).is_empty());
     until_streams(&served, "0").await;
     let new = served
-        .ask("GET", "/api/v1/events")
+        .request("GET", "/api/v1/events")
         .token(VIEWER)
         .read_until(|text| is_whole(text, 1));
     let making = async {
@@ -140,38 +147,45 @@ async fn events_begin_now_or_after_a_number() {
     let first_new: i64 = ids(&new.text)[0].parse().unwrap();
     assert!(first_new > last_old);
     let wrong = served
-        .ask("GET", "/api/v1/events")
+        .request("GET", "/api/v1/events")
         .token(VIEWER)
         .header("last-event-id", "x")
         .send()
         .await;
-    wrong.refuses(400, "last-event-id");
+    wrong.assert_problem(400, "last-event-id");
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_token_and_is_counted_while_it_lives() {
+async fn a_stream_ends_with_its_token_and_is_counted_while_open() {
     let served = Served::start().await;
     let tokens = served.store.tokens().await.unwrap();
     let viewer = tokens
         .iter()
         .find(|token| token.name == "test viewer")
         .unwrap();
-    let stream = tokio::spawn(served.ask("GET", "/api/v1/events").token(VIEWER).send());
+    let stream = tokio::spawn(served.request("GET", "/api/v1/events").token(VIEWER).send());
     until_streams(&served, "1").await;
     let path = format!("/api/v1/tokens/{}", viewer.token_id);
-    served.ask("DELETE", &path).token(ADMIN).send().await.good();
+    served
+        .request("DELETE", &path)
+        .token(ADMIN)
+        .send()
+        .await
+        .good();
     assert_eq!(stream.await.unwrap().status, 200);
     until_streams(&served, "0").await;
 }
 
 #[tokio::test]
-async fn clients_that_never_read_hold_nobody_up() {
+async fn clients_that_never_read_do_not_block_others() {
     let served = Served::start().await;
     served.fetched("https://a.example/1", "First").await;
     let mut silent = Vec::new();
     for _ in 0..100 {
-        let ask = served.ask("GET", "/api/v1/documents/stream").token(VIEWER);
-        silent.push(tokio::spawn(ask.read_until(|_| false)));
+        let request = served
+            .request("GET", "/api/v1/documents/stream")
+            .token(VIEWER);
+        silent.push(tokio::spawn(request.read_until(|_| false)));
     }
     served.fetched("https://b.example/2", "Second").await;
     let rows = served

@@ -195,7 +195,7 @@ async fn add_source(
         },
     };
     match health.word {
-        "paused" => facts.paused.push(failing),
+        "feed paused" => facts.paused.push(failing),
         "failing" => facts.failing.push(failing),
         _ => {}
     }

@@ -1,6 +1,6 @@
-// The corpus of attacks, in everything that strangers can write: titles, texts,
-// authors, addresses, names of feeds, names of sources, errors, robots.txt,
-// reasons. Nothing of it may run, and the policy must have had nothing to stop.
+// The corpus of attacks in all untrusted text: titles, texts, authors, URLs, names of
+// feeds and sources, errors, robots.txt, reasons. Nothing of it may run, and the CSP
+// must report no violation.
 
 import { must, until } from "./browser.mjs";
 
@@ -15,12 +15,12 @@ export const attack = async (openPage, given, api) => {
     sources.push(await api("POST", "/sources", { url: home, name: text.slice(0, 200), tags: [text], feed_url: `${hostile}/feed/${n}` }));
   }
   await api("POST", "/frontier/submit", { url: `${hostile}/moved` });
-  await until("the stories of the hostile site were read", async () => {
+  await until("the stories of the hostile site are fetched", async () => {
     const found = await api("GET", `/frontier?host=${encodeURIComponent(new URL(hostile).host)}&limit=1000`);
     const done = found.items.filter((url) => url.status === "fetched").length;
     return done >= corpus.length;
   }, 60);
-  await until("the feeds that are none have failed", async () =>
+  await until("the invalid feeds have failed", async () =>
     (await api("GET", "/feeds?limit=1000")).items.filter((feed) => feed.last_error).length > 0);
   for (const { source_id } of sources.slice(0, 3)) {
     await api("POST", `/sources/${source_id}/disable`, { reason: corpus[source_id % corpus.length] });
@@ -28,8 +28,8 @@ export const attack = async (openPage, given, api) => {
   await api("POST", "/tokens", { name: corpus[0].slice(0, 100), role: "viewer" });
 
   const paths = ["/", "/frontier", "/frontier?order=recent", "/sources", "/feeds", "/hosts", "/documents", "/sinks", "/tokens", "/audit", "/settings", "/api"];
-  const asking = ["/documents?q=", "/documents?source=", "/frontier?q=", "/login?next=", "/api?q="];
-  for (const [n, text] of corpus.entries()) paths.push(asking[n % asking.length] + encodeURIComponent(text));
+  const queries = ["/documents?q=", "/documents?source=", "/frontier?q=", "/login?next=", "/api?q="];
+  for (const [n, text] of corpus.entries()) paths.push(queries[n % queries.length] + encodeURIComponent(text));
   for (const { source_id } of sources) paths.push(`/sources/${source_id}`);
   const feeds = (await api("GET", "/feeds?limit=1000")).items.filter((feed) => feed.url.startsWith(hostile));
   for (const { feed_id } of feeds) paths.push(`/feeds/${feed_id}`);
@@ -56,13 +56,13 @@ export const attack = async (openPage, given, api) => {
       const links = [...document.querySelectorAll("a[href]")].filter((link) => !["http:", "https:"].includes(link.protocol));
       return [...bad.filter((node) => !ours(node)), ...handlers, ...links].map((node) => node.outerHTML.slice(0, 200));
     });
-    must(planted.length === 0, `${path} has what nobody of us put there: ${planted.join("\n")}`);
+    must(planted.length === 0, `${path} has injected elements: ${planted.join("\n")}`);
   };
   const walk = async (page) => {
     for (let path; (path = paths.pop());) await look(page, path);
     await page.close();
   };
   await Promise.all(Array.from({ length: TABS }, async () => walk(await openPage())));
-  must(seen > corpus.length, `the attacks are there to be seen: on ${seen} pages`);
-  console.log(`           ${corpus.length} attacks on ${total} pages, seen on ${seen}; they were read after ${read} ms`);
+  must(seen > corpus.length, `the attacks are visible on only ${seen} pages`);
+  console.log(`           ${corpus.length} attacks on ${total} pages, seen on ${seen}; fetched after ${read} ms`);
 };

@@ -1,23 +1,23 @@
-// Chromium for the tests of the dashboard: steps with names, and an ear for
-// everything that must never happen on a page of ours.
+// Chromium for the tests of the dashboard: named steps, and a record of everything
+// that must never happen on a page.
 
 import { createRequire } from "node:module";
 
 const { chromium } = createRequire(`${process.env.TIDINGS_TEST_NODE_MODULES}/`)("playwright-core");
 
-/** What happened that must not: errors, alerts, things that the policy stopped. */
-export const trouble = [];
+/** Violations: script errors, alerts, CSP reports, server errors. */
+export const violations = [];
 
 export const open = () => chromium.launch({
   executablePath: process.env.TIDINGS_TEST_CHROMIUM,
   args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"],
 });
 
-/** A page that reports; `dialogs` are accepted, alerts are trouble. */
+/** A page that reports; confirmations are accepted, alerts are violations. */
 export const page = async (browser, options) => {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(20_000);
-  await context.exposeBinding("tidingsReport", ({ page }, what) => note(page, what));
+  await context.exposeBinding("tidingsReport", ({ page }, what) => record(page, what));
   await context.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => {
       window.tidingsReport(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
@@ -28,31 +28,31 @@ export const page = async (browser, options) => {
 };
 
 const listen = (page) => {
-  page.on("pageerror", (error) => note(page, `error in a script: ${error.message}`));
-  page.on("console", (said) => {
-    // An answer of 4xx is what a wrong login is for; the page says so itself.
-    const isAnswer = said.text().includes("Failed to load resource");
-    if (said.type() === "error" && !isAnswer) note(page, `console: ${said.text()}`);
+  page.on("pageerror", (error) => record(page, `error in a script: ${error.message}`));
+  page.on("console", (message) => {
+    // A wrong login gets a 4xx response; the page shows it.
+    const isResponse = message.text().includes("Failed to load resource");
+    if (message.type() === "error" && !isResponse) record(page, `console: ${message.text()}`);
   });
   page.on("response", (response) => {
-    if (response.status() >= 500 && response.status() !== 502) note(page, `${response.status()} ${response.url()}`);
+    if (response.status() >= 500 && response.status() !== 502) record(page, `${response.status()} ${response.url()}`);
   });
   page.on("dialog", async (dialog) => {
-    if (dialog.type() !== "confirm") note(page, `${dialog.type()}: ${dialog.message()}`);
+    if (dialog.type() !== "confirm") record(page, `${dialog.type()}: ${dialog.message()}`);
     await dialog.accept();
   });
 };
 
-const note = (page, what) => trouble.push(`${page.url()}: ${what}`);
+const record = (page, what) => violations.push(`${page.url()}: ${what}`);
 
-/** One thing that a person does. A failure names it; trouble during it is one. */
+/** One step of a user. A failure names it; a violation during it is a failure. */
 export const step = async (name, act) => {
   const started = Date.now();
-  const before = trouble.length;
+  const before = violations.length;
   const failed = await act().catch((error) => error.message);
-  const met = trouble.slice(before);
-  if (failed || met.length > 0) {
-    throw new Error([`step "${name}" failed: ${failed ?? "there was trouble"}`, ...met].join("\n  "));
+  const recorded = violations.slice(before);
+  if (failed || recorded.length > 0) {
+    throw new Error([`step "${name}" failed: ${failed ?? "violations"}`, ...recorded].join("\n  "));
   }
   console.log(`${String(Date.now() - started).padStart(6)} ms  ${name}`);
 };
@@ -61,12 +61,12 @@ export const must = (holds, what) => {
   if (!holds) throw new Error(what);
 };
 
-/** Asks until it holds; what is waited for is named when it never does. */
+/** Polls until it holds; the error names the condition. */
 export const until = async (what, holds, seconds = 40) => {
   const end = Date.now() + seconds * 1000;
   for (;;) {
     if (await holds()) return;
-    if (Date.now() > end) throw new Error(`waited ${seconds} s in vain: ${what}`);
+    if (Date.now() > end) throw new Error(`timed out after ${seconds} s: ${what}`);
     await new Promise((done) => setTimeout(done, 100));
   }
 };

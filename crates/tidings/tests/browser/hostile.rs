@@ -1,12 +1,12 @@
-//! A site whose every word is an attack: its feeds, stories, errors, redirects
-//! and robots.txt. What it says arrives as text; nothing of it may ever run.
+//! A hostile site: attacks in its feeds, stories, errors, redirects and robots.txt.
+//! They arrive as text; nothing of it may ever run.
 
 use std::io;
 
 use tidings_sim::{Act, RawServer};
 
-/// What people have tried elsewhere: in texts, in attributes, in addresses, in
-/// templates, and what browsers mend into something that runs.
+/// Known attacks: in texts, attributes, URLs and templates, and markup that browsers
+/// repair into something that runs.
 pub(crate) const CORPUS: [&str; 26] = [
     "<script>alert(1)</script>",
     "\"><script>alert(1)</script>",
@@ -43,12 +43,12 @@ pub(crate) async fn start() -> io::Result<RawServer> {
             let (name, value) = line.split_once(':')?;
             name.eq_ignore_ascii_case("host").then(|| value.trim())
         });
-        answer(host.unwrap_or_default(), path)
+        respond(host.unwrap_or_default(), path)
     })
     .await
 }
 
-fn answer(host: &str, path: &str) -> Vec<Act> {
+fn respond(host: &str, path: &str) -> Vec<Act> {
     let number = path
         .rsplit('/')
         .next()
@@ -59,7 +59,7 @@ fn answer(host: &str, path: &str) -> Vec<Act> {
             "200 OK\r\nContent-Type: text/plain",
             format!("# {}\nUser-agent: *\nAllow: /\n", CORPUS.join("\n# ")).as_bytes(),
         ),
-        // Every fifth is no feed at all, and says so in its own words.
+        // Every fifth is not a feed at all.
         (Some("feed"), Some(attack)) if number.is_some_and(|n| n % 5 == 4) => Act::answer(
             "200 OK\r\nContent-Type: text/<script>alert(1)</script>",
             attack.as_bytes(),
@@ -102,7 +102,7 @@ fn feed(host: &str, attack: &str) -> String {
     )
 }
 
-/// The attack as a title, an author and a text that a reader sees, and as itself.
+/// The attack as title, author and visible text, and as raw markup.
 fn story(attack: &str) -> String {
     let text = escaped(attack);
     let paragraph = format!(

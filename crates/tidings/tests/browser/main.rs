@@ -1,6 +1,6 @@
-//! The dashboard in a real browser: `tidings run` on a simulated web, and a
-//! person made of JavaScript. `scripts/test` installs what it needs; where that
-//! is missing the test says so and does nothing.
+//! The dashboard in a real browser: `tidings run` on a simulated web, driven by a
+//! script. `scripts/test` installs Node and Chromium; without them the test is skipped
+//! with a message.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,7 +20,7 @@ use tidings_sim::{
     When, World, WorldConfig,
 };
 
-/// Quick and plain sites, so that what is seen is the dashboard's doing.
+/// Fast sites without faults, so that failures are those of the dashboard.
 fn world() -> WorldConfig {
     WorldConfig {
         sites: 40,
@@ -32,7 +32,7 @@ fn world() -> WorldConfig {
     }
 }
 
-/// Sites with a feed and a name of their own that nothing is special about.
+/// Sites with a feed, a unique name and usual robots rules.
 fn ordinary(config: &WorldConfig) -> Vec<u32> {
     let world = World::new(config.clone(), 80);
     let mut names = BTreeSet::new();
@@ -51,7 +51,7 @@ fn status(target: Target, first: u64, code: u16) -> Vec<FaultRule> {
     )]
 }
 
-/// A site as the script needs it.
+/// A site as the script expects it.
 fn described(sim: &SimServer, index: u32) -> Json {
     let site = sim.world().site(index);
     let story = site
@@ -61,13 +61,13 @@ fn described(sim: &SimServer, index: u32) -> Json {
     json!({ "name": site.name, "home": site.home(), "feed": site.absolute(&site.feeds[0].path), "story": story })
 }
 
-/// What is needed besides Rust, as `scripts/test` tells it.
+/// Whether `scripts/test` has set up Node and Chromium.
 fn has_browser() -> bool {
     let is_given = |name| std::env::var_os(name).is_some();
     is_given("TIDINGS_TEST_NODE_MODULES") && is_given("TIDINGS_TEST_CHROMIUM")
 }
 
-fn pictures() -> PathBuf {
+fn screenshot_folder() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     target.join("screenshots")
 }
@@ -90,7 +90,7 @@ kind = 'webhook'
 secret_env = 'HOOK_SECRET'
 ";
 
-/// `tidings run` in a folder; ends when it is dropped.
+/// `tidings run` in a folder; killed on drop.
 struct Running {
     child: Child,
     said: Json,
@@ -108,12 +108,12 @@ impl Running {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let Some(Ok(first)) = lines.next() else {
             panic!(
-                "it did not start: {}",
+                "tidings run did not start: {}",
                 std::fs::read_to_string(folder.join("log")).unwrap()
             );
         };
         let said = serde_json::from_str(&first).unwrap();
-        // What it says later is of no use here, but somebody must read it.
+        // Later output is not used, but the pipe must be drained.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, said }
     }
@@ -121,14 +121,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself, which the test has noticed by now.
+        // It may have exited already, which the test has noticed by now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 #[test]
-fn people_find_their_way_and_strangers_find_none() {
+fn users_complete_their_journeys_and_attacks_never_run() {
     if !has_browser() {
         let note = "skipped: TIDINGS_TEST_NODE_MODULES and TIDINGS_TEST_CHROMIUM are not set; scripts/test sets them\n";
         std::io::stderr().write_all(note.as_bytes()).unwrap();
@@ -164,8 +164,8 @@ fn people_find_their_way_and_strangers_find_none() {
     std::fs::write(folder.path().join("tidings.toml"), settings).unwrap();
     let running = Running::start(folder.path());
 
-    let pictures = pictures();
-    std::fs::create_dir_all(&pictures).unwrap();
+    let screenshots = screenshot_folder();
+    std::fs::create_dir_all(&screenshots).unwrap();
     let others: Vec<_> = sites[3..]
         .iter()
         .map(|site| described(&sim, *site))
@@ -173,7 +173,7 @@ fn people_find_their_way_and_strangers_find_none() {
     let given = json!({
         "dashboard": running.said["dashboard"],
         "token": running.said["token"],
-        "screenshots": pictures,
+        "screenshots": screenshots,
         "sites": {
             "news": described(&sim, sites[0]),
             "gone": described(&sim, sites[1]),

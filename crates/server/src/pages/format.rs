@@ -1,9 +1,9 @@
-//! Numbers and times as people read them. Pure.
+//! Numbers and times as text. Pure.
 
 use std::time::Duration;
 
 use maud::{Markup, html};
-use tidings_store::{Moment, Status};
+use tidings_store::Moment;
 
 /// Digits in groups of three.
 pub(super) fn number(n: i64) -> String {
@@ -27,7 +27,7 @@ pub(super) fn duration(duration: Duration) -> String {
     }
 }
 
-/// A moment relative to now, with the exact one behind it.
+/// A moment relative to now, with the exact one in its tooltip.
 pub(super) fn when(moment: Moment, now: Moment) -> Markup {
     let text = if moment == Moment::NEVER {
         "never".to_owned()
@@ -41,13 +41,13 @@ pub(super) fn when(moment: Moment, now: Moment) -> Markup {
     html! { time datetime=(moment) title=(moment) { (text) } }
 }
 
-/// How long something still lasts.
-pub(super) fn lasts(until: Moment, now: Moment) -> Markup {
-    let text = match until == Moment::NEVER {
-        true => "until someone says otherwise".to_owned(),
-        false => format!("for {}", duration(until.since(now))),
+/// How long a block still lasts.
+pub(super) fn until(end: Moment, now: Moment) -> Markup {
+    let text = match end == Moment::NEVER {
+        true => "until unblocked".to_owned(),
+        false => format!("for {}", duration(end.since(now))),
     };
-    html! { time datetime=(until) title=(until) { (text) } }
+    html! { time datetime=(end) title=(end) { (text) } }
 }
 
 pub(super) fn maybe_when(moment: Option<Moment>, now: Moment) -> Markup {
@@ -57,22 +57,12 @@ pub(super) fn maybe_when(moment: Option<Moment>, now: Moment) -> Markup {
     }
 }
 
-pub(super) fn status(status: Status) -> Markup {
-    let class = match status {
-        Status::Fetched => "good",
-        Status::Failed => "warn",
-        Status::Dead => "bad",
-        Status::Pending | Status::Fetching => "",
-    };
-    html! { span class={ "badge " (class) } { (status) } }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_words() {
+    fn times_are_relative_to_now() {
         let now = Moment(1_800_000_000_000);
         let rows = [
             (now, "now"),

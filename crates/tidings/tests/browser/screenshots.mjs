@@ -1,5 +1,5 @@
-// Pictures of every page, light and dark, on a desk and on a phone. Also the
-// check that no page is wider than its screen.
+// Screenshots of every page, light and dark, on desktop and phone. Also checks that
+// no page is wider than its screen.
 
 import { page as openPage, must } from "./browser.mjs";
 
@@ -8,7 +8,7 @@ const SCREENS = [
   ["phone", { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }],
 ];
 
-/** Pages that a link leads to: the name of the picture, where the link is, the link. */
+/** Pages that a link leads to: the name of the screenshot, where the link is, the link. */
 const BEHIND = [
   ["url", "/frontier?status=fetched", "table a"],
   ["source", "/sources", "table a"],
@@ -28,7 +28,7 @@ const PLAIN = [
   ["search", "/documents?q=harbour+OR+the+OR+der"],
   ["sinks", "/sinks"],
   ["tokens", "/tokens"],
-  ["changes", "/audit"],
+  ["audit", "/audit"],
   ["settings", "/settings"],
   ["api", "/api"],
   ["api-operation", "/api?q=selectors"],
@@ -41,7 +41,7 @@ const namelessFields = () =>
     .filter((field) => !field.labels?.length && !field.ariaLabel && !field.textContent.trim())
     .map((field) => field.outerHTML.slice(0, 100));
 
-/** Texts with less contrast than WCAG AA asks for; runs on the page. */
+/** Texts with less contrast than WCAG AA requires; runs on the page. */
 const tooFaint = () => {
   const parts = (color) => color.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => {
@@ -65,7 +65,7 @@ const tooFaint = () => {
     .map((node) => `${node.textContent.trim().slice(0, 40)} (${contrast(node).toFixed(1)})`);
 };
 
-export const takePictures = (browser, given, only) =>
+export const takeScreenshots = (browser, given, only) =>
   Promise.all(SCREENS.map(async ([screen, options]) => {
     const page = await openPage(browser, { baseURL: given.dashboard, storageState: only && given.session, ...options });
     const take = async (name) => {
@@ -102,8 +102,8 @@ const behindLinksAndForms = async (page, given, take) => {
     await take(name);
   }
   await page.goto("/sources/new");
-  await page.getByLabel("Address", { exact: true }).fill(given.sites.others[0].home);
-  await page.getByRole("button", { name: "Find its feeds" }).click();
+  await page.getByLabel("Site", { exact: true }).fill(given.sites.others[0].home);
+  await page.getByRole("button", { name: "Discover" }).click();
   await page.waitForURL("**/sources/discover");
   await take("discovery");
   await page.goto("/sources");

@@ -1,6 +1,6 @@
-//! The one door: host check, identity, role, CSRF, bounds on body and time, the
-//! parameters of the table, security headers, the audit log. Handlers behind it
-//! never ask who may do what.
+//! The request guard: host check, authentication, role, origin and CSRF checks,
+//! limits on body and time, parameters of the route, security headers, audit log.
+//! Handlers run after it and never check permissions.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,22 +17,25 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tidings_store::NewAuditEntry;
 use tracing::{debug, info, warn};
 
-use crate::access::{Who, same};
+use crate::access::{Principal, constant_time_eq};
 use crate::app::App;
-use crate::call::{Answer, Call, form_of};
+use crate::body_fields::parse_form;
 use crate::pages;
+use crate::params::Params;
 use crate::problem::Problem;
-use crate::routes::{Route, Surface, Takes, Verb};
+use crate::request::CheckedRequest;
+use crate::response::HandlerResult;
+use crate::route::{Method, RequestBody, Route, Surface};
 
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// On every answer, errors included.
+/// On every response, errors included.
 const HEADERS: [(HeaderName, &str); 6] = [
     (header::CONTENT_SECURITY_POLICY, CSP),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    // Not `no-referrer`: browsers then send `Origin: null` with our own forms, too.
+    // Not `no-referrer`: browsers then send `Origin: null` with forms of this server, too.
     (header::REFERRER_POLICY, "same-origin"),
     (
         HeaderName::from_static("cross-origin-opener-policy"),
@@ -44,14 +47,17 @@ const HEADERS: [(HeaderName, &str); 6] = [
     ),
 ];
 
-/// A change is answered after so long, whether it could be noted or not.
-const AUDIT_PATIENCE: Duration = Duration::from_secs(5);
+/// After this a change gets its response even if the store did not record it.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(5);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The label of requests that match no route.
+const UNKNOWN_ROUTE: &str = "other";
 
-/// The number of a request, as its answer and the log have it.
+/// The id of a request, in its response and in the log.
 #[derive(Debug, Clone)]
 struct RequestId(String);
 
-/// Around everything, also around what is not there.
+/// Runs around every request, also around those that match no route.
 pub(crate) async fn guard(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -59,18 +65,18 @@ pub(crate) async fn guard(
 ) -> Response {
     let started = Instant::now();
     let mut bytes = [0; 8];
-    // Without randomness ids are alike, which harms only who reads the log.
+    // Without randomness ids repeat, which harms only readers of the log.
     let _ = getrandom::fill(&mut bytes);
     let id = format!("{:016x}", u64::from_be_bytes(bytes));
     request.extensions_mut().insert(RequestId(id.clone()));
     let matched = request.extensions().get::<MatchedPath>();
-    let route = crate::routes::path_named(matched.map_or("", MatchedPath::as_str));
+    let route = matched.cloned();
     let method = request.method().clone();
     let mut response = match is_own_host(&app, request.headers()) {
         true => next.run(request).await,
         false => Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
-            "this server has another name; add yours to server.public_hosts",
+            "this host name is not served here; add it to server.public_hosts",
         )
         .to_json(&id),
     };
@@ -85,12 +91,15 @@ pub(crate) async fn guard(
         headers.insert("x-request-id", value);
     }
     let status = response.status().as_u16();
-    app.answered.note(route, status, started);
-    debug!(%method, route, status, request_id = id, "answered");
+    let route = route.as_ref().map_or(UNKNOWN_ROUTE, MatchedPath::as_str);
+    let duration = started.elapsed();
+    app.request_metrics.record(route, status, duration);
+    debug!(%method, route, status, ?duration, request_id = id, "request finished");
     response
 }
 
-/// Only names that are ours: a page elsewhere can point its own name at us.
+/// Only names of this server: any site can resolve its own name to this address
+/// (DNS rebinding).
 fn is_own_host(app: &App, headers: &HeaderMap) -> bool {
     let Some(host) = headers
         .get(header::HOST)
@@ -107,7 +116,7 @@ fn is_own_host(app: &App, headers: &HeaderMap) -> bool {
         return true;
     }
     if let Ok(address) = name.parse::<IpAddr>() {
-        // An address can't be rebound; but only one that is ours is meant for us.
+        // An address cannot be rebound, but it must be one that the server listens on.
         return address.is_loopback()
             || address == app.address.ip()
             || app.address.ip().is_unspecified();
@@ -116,31 +125,28 @@ fn is_own_host(app: &App, headers: &HeaderMap) -> bool {
     names.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-pub(crate) async fn nothing_here(request: Request) -> Response {
-    plain(
-        &request,
-        &Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"),
-    )
+pub(crate) async fn not_found(request: Request) -> Response {
+    problem_response(&request, &Problem::new(StatusCode::NOT_FOUND, "not found"))
 }
 
-pub(crate) async fn not_that_way(request: Request) -> Response {
-    plain(
+pub(crate) async fn method_not_allowed(request: Request) -> Response {
+    problem_response(
         &request,
         &Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
-            "this address does not take that method",
+            "method not allowed at this path",
         ),
     )
 }
 
-fn plain(request: &Request, problem: &Problem) -> Response {
+fn problem_response(request: &Request, problem: &Problem) -> Response {
     let id = request_id(request);
     let accept = request.headers().get(header::ACCEPT);
     let wants_page = accept
         .and_then(|value| value.to_str().ok())
         .is_some_and(|accept| accept.contains("text/html"));
     match wants_page && !request.uri().path().starts_with("/api/") {
-        true => pages::problem(problem, None, &id),
+        true => pages::problem_page(problem, None, &id),
         false => problem.to_json(&id),
     }
 }
@@ -150,8 +156,8 @@ fn request_id(request: &Request) -> String {
     id.map_or_else(String::new, |id| id.0.clone())
 }
 
-/// One request to a route of the table.
-pub(crate) async fn serve(
+/// Handles one request to a route.
+pub(crate) async fn handle(
     app: Arc<App>,
     route: &'static Route,
     peer: SocketAddr,
@@ -159,28 +165,28 @@ pub(crate) async fn serve(
     request: Request,
 ) -> Response {
     let id = request_id(&request);
-    let who = app.access.identify(request.headers(), peer.ip()).await;
-    let shown = who.as_ref().ok().cloned().flatten();
-    let answer = match who {
-        // A page of login must not fail for a token that is wrong elsewhere.
+    let principal = app.access.identify(request.headers(), peer.ip()).await;
+    let shown = principal.as_ref().ok().cloned().flatten();
+    let result = match principal {
+        // A public page works also with an invalid token.
         Err(problem) if route.role.is_some() => {
-            if route.method != Verb::Get {
+            if route.method != Method::Get {
                 let path = request.uri().path();
                 audit(&app, route, None, path, problem.status, &id).await;
             }
             Err(problem)
         }
-        who if route.method == Verb::Get => {
-            let who = who.unwrap_or_default();
-            pass(&app, route, peer.ip(), who, params, request).await
+        principal if route.method == Method::Get => {
+            let principal = principal.unwrap_or_default();
+            check_and_run(&app, route, peer.ip(), principal, params, request).await
         }
-        who => {
-            // Whoever hangs up takes nothing back, and is noted all the same.
-            let change = change(
+        principal => {
+            // A client that disconnects neither cancels its change nor escapes the audit.
+            let change = run_audited(
                 app,
                 route,
                 peer.ip(),
-                who.unwrap_or_default(),
+                principal.unwrap_or_default(),
                 params,
                 request,
             );
@@ -188,83 +194,83 @@ pub(crate) async fn serve(
             changed.unwrap_or_else(|error| Err(Problem::internal(error)))
         }
     };
-    match answer {
+    match result {
         Ok(response) => response,
         Err(problem) => {
             let cause = problem.cause.as_deref().unwrap_or(&problem.detail);
             if problem.status.is_server_error() {
                 let status = problem.status.as_u16();
-                warn!(%cause, route = route.path, status, request_id = id, "a request failed");
+                warn!(%cause, route = route.path, status, request_id = id, "request failed");
             }
             match route.surface {
-                Surface::Page => pages::problem(&problem, shown.as_ref(), &id),
+                Surface::Page => pages::problem_page(&problem, shown.as_ref(), &id),
                 Surface::Api => problem.to_json(&id),
             }
         }
     }
 }
 
-/// One that changes something, and what is noted of it.
-async fn change(
+/// Runs a request that changes something, and records it in the audit log.
+async fn run_audited(
     app: Arc<App>,
     route: &'static Route,
     peer: IpAddr,
-    who: Option<Who>,
+    principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
-) -> Answer {
+) -> HandlerResult {
     let (id, path) = (request_id(&request), request.uri().path().to_owned());
-    let answer = pass(&app, route, peer, who.clone(), params, request).await;
-    let status = match &answer {
+    let result = check_and_run(&app, route, peer, principal.clone(), params, request).await;
+    let status = match &result {
         Ok(response) => response.status(),
         Err(problem) => problem.status,
     };
-    audit(&app, route, who.as_ref(), &path, status, &id).await;
-    answer
+    audit(&app, route, principal.as_ref(), &path, status, &id).await;
+    result
 }
 
-/// Notes a change, or the attempt: of everybody in the log, and in the store of
-/// those who have a token. Single URLs have their own history there.
+/// Records a change or an attempt: always in the log, and in the store when the
+/// client has a valid token. Single URLs have their own history in the store.
 async fn audit(
     app: &App,
     route: &Route,
-    who: Option<&Who>,
+    principal: Option<&Principal>,
     path: &str,
     status: StatusCode,
     id: &str,
 ) {
     let (path, status) = (printable(path), status.as_u16());
-    let name = printable(who.map_or("", |who| who.name.as_str()));
+    let name = printable(principal.map_or("", |principal| principal.name.as_str()));
     let method = route.method.as_str();
-    let outcome = if status < 400 { "changed" } else { "refused" };
-    info!(target: "audit", who = name, method, path, status, request_id = id, "{outcome}");
-    let Some(who) = who.filter(|_| route.path != "/api/v1/frontier/submit") else {
+    let outcome = if status < 400 { "allowed" } else { "denied" };
+    info!(target: "audit", who = name, method, path, status, request_id = id, outcome, "audit");
+    let Some(principal) = principal.filter(|_| route.path != "/api/v1/frontier/submit") else {
         return;
     };
     let audit = NewAuditEntry {
         who: &name,
-        role: who.role,
+        role: principal.role,
         action: route.summary,
         method,
         path: &path,
         status,
         request_id: id,
     };
-    let noted = match tokio::time::timeout(AUDIT_PATIENCE, app.store.add_audit_entry(&audit)).await
-    {
-        Ok(noted) => noted.map_err(|error| error.to_string()),
-        Err(_) => Err("the store does not answer".to_owned()),
-    };
-    if let Err(error) = noted {
+    let recorded =
+        match tokio::time::timeout(AUDIT_TIMEOUT, app.store.add_audit_entry(&audit)).await {
+            Ok(recorded) => recorded.map_err(|error| error.to_string()),
+            Err(_) => Err("timed out".to_owned()),
+        };
+    if let Err(error) = recorded {
         warn!(
             error,
             request_id = id,
-            "a change is only in this log, not in the store"
+            "cannot store audit entry; it is only in this log"
         );
     }
 }
 
-/// A stranger's text must not write lines of its own into the log.
+/// Untrusted text must not write lines of its own into the log.
 fn printable(text: &str) -> String {
     let shown = text.chars().take(200);
     shown
@@ -278,68 +284,75 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-async fn pass(
+async fn check_and_run(
     app: &Arc<App>,
     route: &'static Route,
     peer: IpAddr,
-    who: Option<Who>,
+    principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
-) -> Answer {
-    if let Some(needed) = route.role {
-        match &who {
-            None if route.surface == Surface::Page => return pages::to_login(request.uri()),
+) -> HandlerResult {
+    if let Some(required) = route.role {
+        match &principal {
+            None if route.surface == Surface::Page => {
+                return pages::redirect_to_login(request.uri());
+            }
             None => {
                 return Err(Problem::new(
                     StatusCode::UNAUTHORIZED,
-                    "a token is needed: Authorization: Bearer tdg_…",
+                    "a token is required: Authorization: Bearer tdg_…",
                 ));
             }
-            Some(who) if who.role < needed => {
+            Some(principal) if principal.role < required => {
                 return Err(Problem::forbidden(format!(
-                    "this needs the role {needed}, and {} is {}",
-                    who.name, who.role
+                    "role {required} is required; {} has role {}",
+                    principal.name, principal.role
                 )));
             }
             Some(_) => {}
         }
     }
     let (parts, body) = request.into_parts();
-    let is_change = route.method != Verb::Get;
+    let is_change = route.method != Method::Get;
     if is_change && parts.headers.get(header::AUTHORIZATION).is_none() {
-        from_here(&parts.headers)?;
+        check_origin(&parts.headers)?;
     }
-    let body = read(body, route.takes.most_bytes()).await?;
-    if is_change && let Some(csrf) = who.as_ref().and_then(|who| who.csrf.as_deref()) {
-        repeats(csrf, &parts.headers, &body, route.takes)?;
+    let body = read_body(body, route.body.max_bytes()).await?;
+    if is_change
+        && let Some(csrf) = principal
+            .as_ref()
+            .and_then(|principal| principal.csrf.as_deref())
+    {
+        check_csrf(csrf, &parts.headers, &body, route.body)?;
     }
-    let params = checked(route, params, parts.uri.query().unwrap_or(""))?;
-    let call = Call {
+    let params = check_params(route, params, parts.uri.query().unwrap_or(""))?;
+    let request = CheckedRequest {
         app: Arc::clone(app),
-        who,
+        principal,
         peer,
         params,
         headers: parts.headers,
         body,
     };
-    let answer = (route.handler)(call);
-    match tokio::time::timeout(Duration::from_secs(route.seconds), answer).await {
-        Ok(answer) => answer,
+    let timeout = Duration::from_secs(route.timeout_seconds);
+    match tokio::time::timeout(timeout, (route.handler)(request)).await {
+        Ok(result) => result,
         Err(_) => Err(Problem {
             retry_after: Some(5),
-            cause: Some(format!("it took longer than {} s", route.seconds)),
+            cause: Some(format!("request timed out after {timeout:?}")),
             ..Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "this took too long and was given up",
+                format!("request timed out after {} s", route.timeout_seconds),
             )
         }),
     }
 }
 
-/// A change that a browser sends must come from a page of ours.
-fn from_here(headers: &HeaderMap) -> Result<(), Problem> {
+/// A change that a browser sends must come from a page of this server.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
     let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let refused = || Problem::forbidden("this came from a page of another site");
+    let refused =
+        || Problem::forbidden("cross-site request: send changes from a page of this server");
     let site = HeaderName::from_static("sec-fetch-site");
     if text(&site).is_some_and(|site| site != "same-origin" && site != "none") {
         return Err(refused());
@@ -357,61 +370,67 @@ fn from_here(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// The page that sent it knows the secret of the session.
-fn repeats(csrf: &str, headers: &HeaderMap, body: &[u8], takes: Takes) -> Result<(), Problem> {
+/// The CSRF token of the session must be repeated in a header or in the form.
+fn check_csrf(
+    csrf: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    kind: RequestBody,
+) -> Result<(), Problem> {
     let header = headers
         .get("x-csrf-token")
         .and_then(|value| value.to_str().ok())
         .map(str::to_owned);
-    let given = header.or_else(|| match takes {
-        Takes::Form => form_of(body).remove("csrf"),
+    let given = header.or_else(|| match kind {
+        RequestBody::Form => parse_form(body).remove("csrf"),
         _ => None,
     });
-    match given.is_some_and(|given| same(&given, csrf)) {
+    match given.is_some_and(|given| constant_time_eq(&given, csrf)) {
         true => Ok(()),
         false => Err(Problem {
             field: Some("csrf".to_owned()),
-            ..Problem::forbidden("the form is too old or not ours; load the page again")
+            ..Problem::forbidden("the CSRF token is missing or expired; reload the page")
         }),
     }
 }
 
-async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
-    // Slow senders are as unwelcome as large ones.
-    let read = tokio::time::timeout(Duration::from_secs(60), to_bytes(body, most)).await;
+async fn read_body(body: Body, max: usize) -> Result<Bytes, Problem> {
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, max)).await;
     match read {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err(Problem {
             field: Some("body".to_owned()),
             ..Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is broken or longer than {most} bytes"),
+                format!("the body is incomplete or longer than {max} bytes"),
             )
         }),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body did not arrive in time",
+            format!(
+                "the body did not arrive within {} s",
+                BODY_TIMEOUT.as_secs()
+            ),
         )),
     }
 }
 
-/// Parameters as the table describes them; others are mistakes.
-fn checked(
+/// Checks the parameters against the route; unknown ones are errors.
+fn check_params(
     route: &Route,
     path: Result<RawPathParams, RawPathParamsRejection>,
     query: &str,
-) -> Result<BTreeMap<String, String>, Problem> {
-    let path = path.map_err(|_| Problem::field("path", "the address is not UTF-8"))?;
+) -> Result<Params, Problem> {
+    let path = path.map_err(|_| Problem::field("path", "the path is not UTF-8"))?;
     let mut given: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        let is_in_path = route.path.contains(&format!("{{{name}}}"));
         let param = route.params.iter().find(|param| param.name == name);
-        let Some(param) = param.filter(|_| !is_in_path) else {
+        let Some(param) = param.filter(|_| !route.has_in_path(&name)) else {
             let known: Vec<_> = route.params.iter().map(|param| param.name).collect();
-            let why = format!("{name} is unknown; there are: {}", known.join(", "));
+            let why = format!("{name} is unknown; known parameters: {}", known.join(", "));
             return Err(Problem::field(name, why));
         };
-        // An empty field of a form is one that was left out.
+        // An empty field of a form counts as absent.
         if !value.is_empty() {
             param.kind.check(param.name, &value)?;
             given.insert(name.into_owned(), value.into_owned());
@@ -423,7 +442,7 @@ fn checked(
         }
         given.insert(name.to_owned(), value.to_owned());
     }
-    for param in route.params.iter().filter(|param| param.is_needed) {
+    for param in route.params.iter().filter(|param| param.is_required) {
         if !given.contains_key(param.name) {
             return Err(Problem::field(
                 param.name,
@@ -431,5 +450,5 @@ fn checked(
             ));
         }
     }
-    Ok(given)
+    Ok(Params::new(given))
 }

@@ -1,21 +1,22 @@
-//! What happened last, read once for all who watch: a client that is up to date
-//! looks here and asks the store nothing. Never the only copy of anything.
+//! The latest events, read once for all live streams: a client that is up to date
+//! reads them here and never queries the store. Never the only copy of anything.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value as Json;
 use tidings_store::{Event, Store};
 
-use crate::app::App;
+use crate::open_streams::OpenStreams;
 use crate::problem::Problem;
 
-/// Events that are kept, and that are read at once.
-const KEPT: usize = 1000;
+/// Events that are held, and the size of one read.
+const MAX_EVENTS: usize = 1000;
 
 #[derive(Debug)]
-pub(crate) struct Tail(Mutex<Recent>);
+pub(crate) struct EventTail(Mutex<Recent>);
 
 #[derive(Debug)]
 struct Recent {
@@ -24,27 +25,27 @@ struct Recent {
     events: VecDeque<(i64, Bytes)>,
 }
 
-impl Default for Tail {
+impl Default for EventTail {
     fn default() -> Self {
-        let nothing = Recent {
+        let empty = Recent {
             floor: i64::MAX,
             events: VecDeque::new(),
         };
-        Self(Mutex::new(nothing))
+        Self(Mutex::new(empty))
     }
 }
 
-impl Tail {
-    /// The events after one, as they are sent; none when that is longer ago than
-    /// what is here.
+impl EventTail {
+    /// The events after one, as SSE frames; `None` when that one is older than
+    /// everything here.
     pub(crate) fn after(&self, event: i64) -> Option<Vec<(i64, Bytes)>> {
         let recent = self.lock();
         let later = |(id, _): &&(i64, Bytes)| *id > event;
         (event >= recent.floor).then(|| recent.events.iter().filter(later).cloned().collect())
     }
 
-    /// Begins at what is the last event now.
-    async fn begin(&self, store: &Store) -> Result<(), Problem> {
+    /// Starts empty after the event that is the last one now.
+    async fn reset(&self, store: &Store) -> Result<(), Problem> {
         let last = store.last_event_id().await?;
         *self.lock() = Recent {
             floor: last,
@@ -53,23 +54,25 @@ impl Tail {
         Ok(())
     }
 
-    /// Reads on; true when there may be more.
+    /// Reads the next events; true when there may be more.
     async fn advance(&self, store: &Store) -> Result<bool, Problem> {
         let last = {
             let recent = self.lock();
             recent.events.back().map_or(recent.floor, |(id, _)| *id)
         };
-        let found = store.events_after(last, KEPT as u32).await?;
+        let found = store.events_after(last, MAX_EVENTS as u32).await?;
         let mut recent = self.lock();
         for event in &found {
-            if recent.events.len() == KEPT
+            if recent.events.len() == MAX_EVENTS
                 && let Some((id, _)) = recent.events.pop_front()
             {
                 recent.floor = id;
             }
-            recent.events.push_back((event.event_id, sent(event)?));
+            recent
+                .events
+                .push_back((event.event_id, event_frame(event)?));
         }
-        Ok(found.len() == KEPT)
+        Ok(found.len() == MAX_EVENTS)
     }
 
     fn lock(&self) -> MutexGuard<'_, Recent> {
@@ -78,8 +81,8 @@ impl Tail {
     }
 }
 
-/// An event as it goes over a stream.
-pub(crate) fn sent(event: &Event) -> Result<Bytes, Problem> {
+/// An event as an SSE frame.
+pub(crate) fn event_frame(event: &Event) -> Result<Bytes, Problem> {
     let data = serde_json::to_value(event).map_err(Problem::internal)?;
     Ok(frame("event", &event.event_id.to_string(), &data))
 }
@@ -89,23 +92,28 @@ pub(crate) fn frame(kind: &str, id: &str, data: &Json) -> Bytes {
     Bytes::from(format!("event: {kind}\nid: {id}\ndata: {data}\n\n"))
 }
 
-/// Reads for as long as the server runs, while anybody watches.
-pub(crate) async fn follow(app: Arc<App>) {
-    let mut is_behind = true;
+/// Reads events for as long as the server runs, while any stream is open.
+pub(crate) async fn follow(
+    tail: Arc<EventTail>,
+    streams: Arc<OpenStreams>,
+    store: Store,
+    interval: Duration,
+) {
+    let mut is_stale = true;
     loop {
-        if app.open_streams() == 0 {
-            is_behind = true;
+        if streams.count() == 0 {
+            is_stale = true;
         } else {
-            let read = match is_behind {
-                true => app.tail.begin(&app.store).await.map(|()| true),
-                false => app.tail.advance(&app.store).await,
+            let read = match is_stale {
+                true => tail.reset(&store).await.map(|()| true),
+                false => tail.advance(&store).await,
             };
-            // A store that is away is asked again; clients ask it themselves meanwhile.
-            is_behind = is_behind && read.is_err();
+            // While the store is unavailable clients query it themselves; retried below.
+            is_stale = is_stale && read.is_err();
             if read.is_ok_and(|has_more| has_more) {
                 continue;
             }
         }
-        tokio::time::sleep(app.options.look_every).await;
+        tokio::time::sleep(interval).await;
     }
 }

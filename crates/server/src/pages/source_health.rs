@@ -1,26 +1,26 @@
-//! How well a source does, as one number that a list can show: what its last
-//! polls brought, less what is wrong right now. Also its items by day.
+//! The health of a source as a score for lists: the success rate of its last polls,
+//! less the errors of now. Also its new items per day.
 
 use maud::{Markup, html};
 use tidings_store::{Feed, FetchLogRow, Moment, Source, Store};
 
 use crate::problem::Problem;
 
-/// Polls that are read of a source: for a line of a list, and for its own page.
-pub(super) const FOR_A_LINE: u32 = 500;
-pub(super) const FOR_A_PAGE: u32 = 4000;
-const MOST_FEEDS: usize = 10;
-const RECENT: usize = 30;
-/// Points that each error in a row costs.
-const ERROR: i64 = 20;
+/// Polls that are read per source: for a line of a list, and for its own page.
+pub(super) const LINE_POLLS: u32 = 500;
+pub(super) const PAGE_POLLS: u32 = 4000;
+const MAX_FEEDS: usize = 10;
+const RECENT_POLLS: usize = 30;
+/// Points that each consecutive error costs.
+const ERROR_PENALTY: i64 = 20;
 const DAY: i64 = 86_400_000;
 /// Days of the small chart in lists.
 const DAYS: usize = 14;
 
-/// A state in a word, its score from 0 to 100 when there is one, and why.
+/// A state, its score from 0 to 100 if it has one, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Health {
-    /// `stopped`, `paused`, `new`, `healthy`, `unsteady` or `failing`.
+    /// `paused`, `feed paused`, `new`, `healthy`, `unsteady` or `failing`.
     pub word: &'static str,
     pub score: Option<i64>,
     class: &'static str,
@@ -38,17 +38,17 @@ impl Health {
         };
         if !source.enabled {
             return state(
-                "stopped",
+                "paused",
                 "warn",
                 None,
                 source.reason.as_deref().unwrap_or_default(),
             );
         }
         if let Some(reason) = feeds.iter().find_map(|feed| feed.paused_reason.as_deref()) {
-            return state("paused", "bad", Some(0), reason);
+            return state("feed paused", "bad", Some(0), reason);
         }
         if feeds.iter().all(|feed| feed.last_polled_at.is_none()) {
-            return state("new", "", None, "it was not polled yet");
+            return state("new", "", None, "not polled yet");
         }
         let worst = feeds.iter().max_by_key(|feed| feed.consecutive_errors);
         let errors = worst.map_or(0, |feed| feed.consecutive_errors);
@@ -58,8 +58,8 @@ impl Health {
             1 => class.unwrap_or("one error").to_owned(),
             _ => format!("{} × {errors}", class.unwrap_or("error")),
         };
-        let score = (good_share(polls) - errors * ERROR).clamp(0, 100);
-        // What answers again is not failing, whatever it did before.
+        let score = (success_rate(polls) - errors * ERROR_PENALTY).clamp(0, 100);
+        // A source that responds again is not failing, whatever its past.
         let (word, class) = match (score, errors) {
             (90.., _) => ("healthy", "good"),
             (50.., _) | (_, 0) => ("unsteady", "warn"),
@@ -78,9 +78,9 @@ impl Health {
     }
 }
 
-/// Of a hundred recent polls, so many were answered.
-fn good_share(polls: &[FetchLogRow]) -> i64 {
-    let recent = polls.len().min(RECENT);
+/// The success rate of the recent polls, in percent.
+fn success_rate(polls: &[FetchLogRow]) -> i64 {
+    let recent = polls.len().min(RECENT_POLLS);
     let good = polls[..recent]
         .iter()
         .filter(|poll| poll.outcome != "failed")
@@ -95,16 +95,16 @@ fn good_share(polls: &[FetchLogRow]) -> i64 {
 #[derive(Debug, Default)]
 pub(super) struct Polls {
     pub(super) rows: Vec<FetchLogRow>,
-    /// Of the time before, not all is here.
+    /// Polls before this are not all here.
     since: Option<Moment>,
 }
 
 impl Polls {
-    /// Of all feeds of a source; `most` is shared among them.
-    pub(super) async fn of(store: &Store, feeds: &[Feed], most: u32) -> Result<Self, Problem> {
-        let each = most / feeds.len().clamp(1, MOST_FEEDS) as u32;
+    /// Of all feeds of a source; `max` is shared among them.
+    pub(super) async fn of(store: &Store, feeds: &[Feed], max: u32) -> Result<Self, Problem> {
+        let each = max / feeds.len().clamp(1, MAX_FEEDS) as u32;
         let mut polls = Self::default();
-        for feed in feeds.iter().take(MOST_FEEDS) {
+        for feed in feeds.iter().take(MAX_FEEDS) {
             let rows = store.fetch_log(feed.feed_id, each).await?;
             let oldest = rows.last().filter(|_| rows.len() == each as usize);
             polls.since = polls.since.max(oldest.map(|poll| poll.started_at));
@@ -116,8 +116,7 @@ impl Polls {
         Ok(polls)
     }
 
-    /// New items of each of the last days, today last. Days of which not all is
-    /// known are left out.
+    /// New items per day, today last. Days that are not fully covered are left out.
     pub(super) fn by_day(&self, now: Moment) -> Vec<i64> {
         let place = |at: Moment| {
             let ago = now.0.div_euclid(DAY) - at.0.div_euclid(DAY);
@@ -191,10 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn the_score_falls_with_errors_and_fastest_with_those_of_now() {
+    fn the_score_falls_with_errors_and_fastest_with_current_ones() {
         let rows = [
             (
-                "all is well",
+                "no errors",
                 feed(0, true),
                 polls(&["ok", "not_modified"]),
                 "healthy",
@@ -202,21 +201,21 @@ mod tests {
             ),
             ("never polled", feed(0, false), Vec::new(), "new", None),
             (
-                "an error that is over",
+                "a past error",
                 feed(0, true),
                 polls(&["ok", "failed", "ok", "ok"]),
                 "unsteady",
                 Some(75),
             ),
             (
-                "an error now",
+                "a current error",
                 feed(1, true),
                 polls(&["failed", "ok", "ok", "ok"]),
                 "unsteady",
                 Some(55),
             ),
             (
-                "errors that are over",
+                "past errors",
                 feed(0, true),
                 polls(&["ok", "failed", "failed", "failed"]),
                 "unsteady",
@@ -238,16 +237,19 @@ mod tests {
             paused_reason: Some("gone".to_owned()),
             ..feed(0, true)
         };
-        assert_eq!(Health::of(&source(true), &[paused], &[]).word, "paused");
-        let stopped = Health::of(&source(false), &[], &[]);
         assert_eq!(
-            (stopped.word, stopped.why.as_str()),
-            ("stopped", "too loud")
+            Health::of(&source(true), &[paused], &[]).word,
+            "feed paused"
+        );
+        let disabled = Health::of(&source(false), &[], &[]);
+        assert_eq!(
+            (disabled.word, disabled.why.as_str()),
+            ("paused", "too loud")
         );
     }
 
     #[test]
-    fn items_are_counted_by_day_as_far_as_all_is_known() {
+    fn items_are_counted_per_day_as_far_as_the_log_reaches() {
         let mut rows = polls(&["ok", "ok", "ok"]);
         rows[1].started_at = Moment(DAY * 19 + 5);
         rows[2].started_at = Moment(DAY * 2);

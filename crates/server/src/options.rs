@@ -1,0 +1,40 @@
+//! How the server is configured: where it listens, under which names, and what the
+//! settings page lists.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the server listens and what it may show.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    pub bind: SocketAddr,
+    /// Host names that are accepted besides localhost and the bound address.
+    pub public_hosts: Vec<String>,
+    /// The folder of the embedded search index, if there is one.
+    pub search_folder: Option<PathBuf>,
+    /// What the settings page lists; secrets are masked before.
+    pub settings: Vec<Setting>,
+    /// How often live streams query the store: the maximum delay of live data.
+    pub stream_poll_interval: Duration,
+}
+
+/// A setting as it may be shown.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    pub key: String,
+    pub value: String,
+    pub origin: String,
+}
+
+impl ServerOptions {
+    pub fn new(bind: SocketAddr) -> Self {
+        Self {
+            bind,
+            public_hosts: Vec::new(),
+            search_folder: None,
+            settings: Vec::new(),
+            stream_poll_interval: Duration::from_millis(500),
+        }
+    }
+}
