@@ -166,7 +166,7 @@ pub(crate) async fn hostile_responses(_: Setting) -> anyhow::Result<Measured> {
     let mut wrong = Vec::new();
     while let Some(ended) = running.join_next().await {
         let (at, result) = ended?;
-        let code = result?.map_or_else(|failure| failure.code(), |_| "taken");
+        let code = result?.map_or_else(|failure| failure.code(), |_| "accepted");
         if code != responses[at].ends {
             wrong.push(format!("{}: {code}", responses[at].name));
         }

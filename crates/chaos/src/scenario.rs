@@ -106,7 +106,7 @@ impl Measured {
         }
     }
 
-    /// Nothing may be lost or duplicated, and every request must be polite.
+    /// Nothing may be lost or duplicated, and no request may violate politeness.
     pub(crate) fn with_ledger(self, ledger: &LedgerSummary) -> Self {
         self.and(ledger.is_consistent(), ledger)
             .violated(ledger.has_violations())

@@ -3,7 +3,7 @@
 
 mod feed;
 mod feed_defect;
-mod front;
+mod front_page;
 mod page;
 mod robots;
 mod sitemap;
@@ -19,7 +19,7 @@ use jiff::tz::TimeZone;
 pub use feed::FeedFormat;
 pub(crate) use feed::feed;
 pub use feed_defect::FeedDefect;
-pub(crate) use front::{reader_page, trap_page};
+pub(crate) use front_page::{reader_page, trap_page};
 pub(crate) use page::{article_page, listing_page, not_found_page};
 pub(crate) use robots::robots;
 pub(crate) use sitemap::sitemap;

@@ -13,12 +13,12 @@ use tokio::time::sleep;
 use tracing::debug;
 
 use crate::clock::SimClock;
-use crate::desk;
+use crate::index_page;
 use crate::ledger::Ledger;
 use crate::log::{RequestLog, RequestRecord};
 use crate::respond::respond;
 use crate::site::Site;
-use crate::wire::{Answer, Connection, Request};
+use crate::wire::{Connection, Request, Response};
 use crate::world::{World, WorldConfig};
 
 /// A running simulated web.
@@ -113,12 +113,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // Answers are small and wanted at once; failing to say so only costs time.
+    // Responses are small: without Nagle's delay; failing to set it only costs time.
     let _ = stream.set_nodelay(true);
     let mut connection = Connection::new(stream);
     loop {
         match connection.read_request().await {
-            Ok(Some(request)) => match answer(&mut connection, &request, &shared).await {
+            Ok(Some(request)) => match serve_request(&mut connection, &request, &shared).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return debug!(%error, path = request.path, "client went away"),
@@ -129,7 +129,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(
+async fn serve_request(
     connection: &mut Connection,
     request: &Request,
     shared: &Shared,
@@ -137,26 +137,27 @@ async fn answer(
     let start = shared.log.now();
     let Some(site) = shared.world.site_named(&request.host) else {
         return connection
-            .send(request, &desk::respond(shared, request))
+            .send(request, &index_page::respond(shared, request))
             .await;
     };
     let nth = shared.count(&site, &request.path);
-    let answer = respond(&site, request, nth, shared.clock.now());
-    if !answer.delay.is_zero() {
-        sleep(answer.delay).await;
+    let response = respond(&site, request, nth, shared.clock.now());
+    if !response.delay.is_zero() {
+        sleep(response.delay).await;
     }
-    // A healthy answer ends, for its client, with its last byte: it is logged
-    // before that, or a client that goes on at once would look impolite.
-    if answer.fault.is_none() {
+    // A healthy response ends, for its client, with its last byte: it is logged
+    // before that, or a client that sends its next request immediately would
+    // look like a politeness violation.
+    if response.fault.is_none() {
         shared
             .log
-            .push(record(&site, request, &answer, start, shared.log.now()));
-        return connection.send(request, &answer).await;
+            .push(record(&site, request, &response, start, shared.log.now()));
+        return connection.send(request, &response).await;
     }
-    let sent = connection.send(request, &answer).await;
+    let sent = connection.send(request, &response).await;
     shared
         .log
-        .push(record(&site, request, &answer, start, shared.log.now()));
+        .push(record(&site, request, &response, start, shared.log.now()));
     sent
 }
 
@@ -176,7 +177,7 @@ impl Shared {
 fn record(
     site: &Site,
     request: &Request,
-    answer: &Answer,
+    response: &Response,
     start: Duration,
     end: Duration,
 ) -> RequestRecord {
@@ -184,10 +185,10 @@ fn record(
         host: site.host.clone(),
         method: request.method.clone(),
         path: request.path.clone(),
-        status: answer.status,
+        status: response.status,
         start,
         end,
-        bytes: answer.body.len() as u64,
-        fault: answer.fault.clone(),
+        bytes: response.body.len() as u64,
+        fault: response.fault.clone(),
     }
 }

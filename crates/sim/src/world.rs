@@ -1,5 +1,5 @@
 //! The whole simulated web: a seed, a number of sites, and nothing stored.
-//! Sites are made when they are asked for, so a million cost no more than one.
+//! Sites are computed on demand, so a million cost no more than one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub struct WorldConfig {
     pub defect_percent: u8,
     /// How many of a hundred sites have passing faults (see [`FaultRule`]).
     pub fault_percent: u8,
-    /// Whether answers take time.
+    /// Whether responses take time.
     pub latency: bool,
     /// All articles are simply there: no redirects, members' or missing pages.
     pub plain_fates: bool,
     /// The same window for all feeds, instead of the sites' own.
     pub feed_window: Option<u64>,
-    /// What sites with a Crawl-delay ask for.
+    /// The Crawl-delay of sites that have one.
     pub crawl_delay: Duration,
     /// Pads article pages with scripts to at least this many bytes.
     pub page_bytes: usize,
@@ -40,7 +40,7 @@ pub struct WorldConfig {
     pub without_feeds: bool,
     /// Traps of single sites, by index; of sites without feeds.
     pub traps: BTreeMap<u32, SiteTrap>,
-    /// Faults of single sites, by index, asked before all others.
+    /// Faults of single sites, by index, which take precedence.
     pub scripts: BTreeMap<u32, Vec<FaultRule>>,
 }
 

@@ -100,7 +100,7 @@ impl Table {
     }
 
     /// Rows and columns in the order in which they first come. `corner` names what
-    /// tells rows apart; a figure that is not there is a dash.
+    /// distinguishes rows; a figure that is not there is a dash.
     pub(super) fn of(title: &str, corner: &[&str], cells: Vec<Cell>) -> Self {
         let mut header: Vec<String> = corner.iter().map(|&name| name.to_owned()).collect();
         let mut rows: Vec<Vec<String>> = Vec::new();
@@ -170,7 +170,7 @@ fn thousands(digits: &str) -> String {
     text
 }
 
-/// What a store is called where people read it.
+/// The display name of an engine.
 pub(super) fn engine(name: &str) -> &str {
     match name {
         "sqlite" => "SQLite",

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Document, escape, front};
+use super::{Document, escape, front_page};
 use crate::article::Article;
-use crate::prose::SECTIONS;
 use crate::site::{Site, Template};
+use crate::text::SECTIONS;
 
 /// Articles on one listing page.
 pub(super) const PER_LISTING: u64 = 30;
@@ -83,7 +83,7 @@ pub(crate) fn not_found_page(site: &Site, now: Timestamp) -> Document {
 
 pub(super) fn html(site: &Site, title: &str, head: &str, main: &str, now: Timestamp) -> Document {
     let junk = match site.is_for_readers {
-        true => front::junk(site, now),
+        true => front_page::junk(site, now),
         false => String::new(),
     };
     let mut nav = String::new();

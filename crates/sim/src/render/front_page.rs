@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::page::{PER_LISTING, html};
 use super::{Document, escape};
 use crate::article::Article;
-use crate::dice::Dice;
-use crate::prose::SECTIONS;
+use crate::rng::Rng;
 use crate::site::{Site, host_name};
+use crate::text::SECTIONS;
 
-/// Of a hundred articles so many are on the front page; the others are found in
-/// their sections only.
-const ON_FRONT: u64 = 88;
+/// Percentage of articles on the front page; the others are in their sections
+/// only.
+const FRONT_PAGE_PERCENT: u64 = 88;
 
 /// What a path of such a site shows, if it is neither an article nor a trap.
 pub(crate) fn reader_page(site: &Site, path: &str, now: Timestamp) -> Option<Document> {
@@ -127,7 +127,7 @@ fn list(site: &Site, section: Option<&'static str>, page: u64, now: Timestamp) -
 }
 
 fn is_on_front(site: &Site, number: u64) -> bool {
-    Dice::of(site.seed ^ u64::from(site.index), "front", number).chance(ON_FRONT)
+    Rng::of(site.seed ^ u64::from(site.index), "front", number).random_bool(FRONT_PAGE_PERCENT)
 }
 
 /// A page of a trap.
