@@ -1,5 +1,5 @@
-//! What the worst pages cost: `cargo run --release --example bombs`. One line
-//! for each, with CPU time and the peak of memory so far (Linux).
+//! CPU time and memory of hostile pages: `cargo run --release --example bombs`. One line
+//! for each, with CPU time and the peak memory so far (Linux).
 
 use cpu_time::ThreadTime;
 use tidings_extract::{Options, Page, extract};

@@ -1,4 +1,4 @@
-//! What a memory of the site costs and brings: pages of a made site, each with
+//! Cost and effect of a site memory: pages of a synthetic site, each with
 //! its own text and the same few blocks between, extracted without and with one.
 //! `cargo run --release -p tidings-extract --example site_memory`
 
@@ -7,11 +7,11 @@ use tidings_extract::{Options, Page, SiteMemory, extract};
 
 const PAGES: usize = 500;
 const ROUNDS: usize = 5;
-/// What every page says and no rule about words or classes can know.
+/// Boilerplate of every page that no rule about words or classes can detect.
 const REPEATED: [&str; 3] = [
     "Our bakers answer every letter that reaches them before the first loaf of the day is out of the oven.",
     "The mill behind the house has ground the grain of this valley since the year in which the bridge was built.",
-    "Prices change with the harvest, and the board at the door is right whenever this page is not.",
+    "Prices change with the harvest, and the board at the shop is right whenever this page is not.",
 ];
 const WORDS: [&str; 24] = [
     "rye", "oven", "crumb", "salt", "water", "night", "flour", "wheat", "stone", "crust", "baker",

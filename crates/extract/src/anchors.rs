@@ -1,6 +1,5 @@
-//! The links of a page with what their place says of them: in a headline, in a
-//! menu, to the next page. For whoever looks for pages, not for text. Bounded;
-//! decides nothing.
+//! The links of a page with their role: in a headline, in a menu, to the next
+//! page. For link discovery, not for text. Bounded; decides nothing.
 
 use url::Url;
 
@@ -8,35 +7,35 @@ use crate::extract::{base_url, decode, parser_limits};
 use crate::html::{self, Document, NodeId, Tag};
 use crate::page::{Options, Page};
 
-/// Links of one page; what stands behind them is left out.
-const MOST: usize = 3000;
-/// How far up a link's place is looked for.
-const HIGHEST: usize = 40;
-/// Nodes that are looked at below a link: one that is never closed holds the page.
-const LARGEST: usize = 400;
-/// Characters that are kept of what a link says.
-const MOST_TEXT: usize = 300;
+/// Links per page; later ones are left out.
+const MAX_LINKS: usize = 3000;
+/// Ancestors that are examined for the role of a link.
+const MAX_ANCESTORS: usize = 40;
+/// Nodes that are examined below a link: one that is never closed contains the page.
+const MAX_DESCENDANTS: usize = 400;
+/// Characters of a link's text.
+const MAX_TEXT_CHARS: usize = 300;
 
 /// A link of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Anchor {
     /// Absolute, `http` or `https`.
     pub url: String,
-    /// What it says.
+    /// The text of the link.
     pub text: String,
     /// In a heading, or around one.
     pub is_headline: bool,
-    /// In an element that stands for one story of many.
+    /// In an element that is one story of many.
     pub is_card: bool,
     /// In a menu, or in the foot of the page.
     pub is_navigation: bool,
     /// To the next page of the same list.
     pub is_next: bool,
-    /// The page says that it does not stand up for it.
+    /// `rel` is `nofollow`, `ugc` or `sponsored`.
     pub is_nofollow: bool,
 }
 
-/// The links of a page, in its order. Never fails: a page without any gives none.
+/// The links of a page, in document order. Never fails.
 pub fn anchors(page: &Page<'_>, options: &Options<'_>) -> Vec<Anchor> {
     let (source, _) = decode(page, options);
     let document = html::parse(&source, &parser_limits(options), options.within_budget);
@@ -51,7 +50,7 @@ pub fn anchors(page: &Page<'_>, options: &Options<'_>) -> Vec<Anchor> {
     nodes
         .filter(|node| matches!(document.tag(*node), Tag::A | Tag::Area))
         .filter_map(|node| anchor(&document, node, &base))
-        .take(MOST)
+        .take(MAX_LINKS)
         .collect()
 }
 
@@ -67,19 +66,19 @@ fn anchor(document: &Document<'_>, node: NodeId, base: &Url) -> Option<Anchor> {
         return None;
     }
     let relation = document.attr(node, "rel").unwrap_or_default();
-    let says = |wanted: &str| {
+    let has_rel = |wanted: &str| {
         relation
             .split_ascii_whitespace()
             .any(|word| word.eq_ignore_ascii_case(wanted))
     };
     let mut anchor = Anchor {
         url: url.into(),
-        text: match document.end(node) - node <= LARGEST {
-            true => document.text(node).chars().take(MOST_TEXT).collect(),
+        text: match document.end(node) - node <= MAX_DESCENDANTS {
+            true => document.text(node).chars().take(MAX_TEXT_CHARS).collect(),
             false => String::new(),
         },
-        is_next: says("next"),
-        is_nofollow: says("nofollow") || says("ugc") || says("sponsored"),
+        is_next: has_rel("next"),
+        is_nofollow: has_rel("nofollow") || has_rel("ugc") || has_rel("sponsored"),
         ..Anchor::default()
     };
     place(document, node, &mut anchor);
@@ -87,10 +86,10 @@ fn anchor(document: &Document<'_>, node: NodeId, base: &Url) -> Option<Anchor> {
 }
 
 fn place(document: &Document<'_>, node: NodeId, anchor: &mut Anchor) {
-    let below = node + 1..document.end(node).min(node + LARGEST);
+    let below = node + 1..document.end(node).min(node + MAX_DESCENDANTS);
     anchor.is_headline = below.into_iter().any(|id| is_heading(document.tag(id)));
     let mut is_in_header = false;
-    for above in document.ancestors(node).take(HIGHEST) {
+    for above in document.ancestors(node).take(MAX_ANCESTORS) {
         match document.tag(above) {
             Tag::Nav | Tag::Footer => anchor.is_navigation = true,
             Tag::Header => is_in_header = true,
@@ -127,13 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn a_link_knows_its_place() {
+    fn a_link_has_its_role() {
         let found = of("<header><a href=/>Home</a></header><nav><a href='../world'>World</a></nav>
             <article><header><h2><a href='story-1?a=1&amp;b=2'> One <b>story</b></a></h2></header></article>
             <a href=two><h3>Two</h3></a> <a href=?page=2 rel='Next nofollow'>Older</a>
             <footer><a href=//b.example/x>Elsewhere</a></footer>
             <a href='#top'>Up</a><a href='mailto:a@b.example'>Write</a><a href='javascript:void(0)'>Do</a><a>Nothing</a>");
-        let told: Vec<String> = found
+        let described: Vec<String> = found
             .iter()
             .map(|anchor| {
                 let marks = [
@@ -149,7 +148,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            described,
             [
                 "https://a.example/ [Home] navigation",
                 "https://a.example/world [World] navigation",
@@ -163,9 +162,9 @@ mod tests {
 
     #[test]
     fn the_base_counts_and_the_number_is_bounded() {
-        let links = "<a href=x>x</a>".repeat(MOST + 10);
+        let links = "<a href=x>x</a>".repeat(MAX_LINKS + 10);
         let found = of(&format!("<base href='https://c.example/d/'>{links}"));
-        assert_eq!(found.len(), MOST);
+        assert_eq!(found.len(), MAX_LINKS);
         assert_eq!(found[0].url, "https://c.example/d/x");
     }
 }

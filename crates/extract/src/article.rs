@@ -1,17 +1,17 @@
-//! What comes out: the article and everything known about it. Values only;
-//! every field that could be wrong says where it came from.
+//! The output: the article and everything known about it. Values only; every
+//! field that could be wrong has its origin.
 
 use serde::Serialize;
 use tidings_document::Sketch;
 
+use crate::dates::When;
 use crate::provenance::Sourced;
 use crate::raw_content::RawContent;
-use crate::when::When;
 
 /// An extracted page.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Article {
-    /// The main text: paragraphs parted by a blank line, NFC, no markup.
+    /// The main text: paragraphs separated by a blank line, NFC, no markup.
     pub text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub markdown: Option<String>,
@@ -39,7 +39,7 @@ pub struct Article {
     pub robots: Robots,
     /// SHA-256 of the text, case, punctuation and whitespace folded; none for an empty text.
     pub content_hash: Option<String>,
-    /// By which copies are found; none for a text that is too short.
+    /// For near-duplicate detection; none for a text that is too short.
     #[serde(skip)]
     pub sketch: Option<Sketch>,
     /// Links in the main text.
@@ -47,7 +47,7 @@ pub struct Article {
     /// Images in the main text.
     pub images: Vec<Image>,
     pub method: Method,
-    /// 0 to 1: how sure it is that the text is the article and all of it.
+    /// 0 to 1: how likely it is that the text is the article and all of it.
     pub confidence: f32,
     /// A limit or the CPU budget was reached: something may be missing.
     pub cut: bool,
@@ -57,7 +57,7 @@ pub struct Article {
     /// memory of the site was given.
     #[serde(skip)]
     pub(crate) prints: Vec<u32>,
-    /// Why each block is in the article or not, if asked for.
+    /// Why each block is in the article or not, if `explain` is set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockNote>,
 }
@@ -107,12 +107,12 @@ impl Quality {
     }
 }
 
-/// What stands between the reader and the article.
+/// What keeps the reader from the article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Flags {
     pub paywall: bool,
     pub consent_wall: bool,
-    /// Answered with success, says that there is no such page.
+    /// A success status, but the text says that there is no such page.
     pub soft_404: bool,
     pub captcha: bool,
     pub amp: bool,
@@ -170,14 +170,14 @@ pub struct Image {
     pub alt: String,
 }
 
-/// One block of the page and what became of it.
+/// One block of the page and its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockNote {
     /// `kept`, or why not.
     pub verdict: String,
     /// Kind, size, links, roles.
     pub why: String,
-    /// Where it stands, innermost element first.
+    /// Its ancestors, innermost element first.
     pub path: String,
     pub text: String,
 }

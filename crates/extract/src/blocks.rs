@@ -73,7 +73,7 @@ impl Blocks {
     }
 
     /// The roles of what stands around a block inside `container`. What a word
-    /// or a link in it claims says nothing about the whole.
+    /// or a link in it claims does not apply to the whole.
     pub(crate) fn roles_below(
         &self,
         document: &Document<'_>,

@@ -1,5 +1,5 @@
 //! Which blocks are the article: finds the element that holds it and judges
-//! every block inside. Says why for each; never changes a text.
+//! every block inside, with a reason for each; never changes a text.
 
 mod clutter;
 mod container;
@@ -49,12 +49,12 @@ pub(crate) struct Content {
     pub(crate) verdicts: Vec<Verdict>,
 }
 
-/// What the page says about itself elsewhere, to compare with.
+/// Titles, names and repeated blocks known from elsewhere, to compare blocks with.
 #[derive(Debug, Default)]
-pub(crate) struct Witnesses {
+pub(crate) struct ContentEvidence {
     pub(crate) titles: Vec<String>,
     pub(crate) authors: Vec<String>,
-    /// How the site calls itself.
+    /// Names of the site.
     pub(crate) sites: Vec<String>,
     /// Blocks that other pages of the site have, too; empty if nothing is known.
     pub(crate) known: Vec<bool>,
@@ -62,8 +62,12 @@ pub(crate) struct Witnesses {
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
 /// the claims are not believed and the search starts again without them.
-pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witnesses) -> Content {
-    let first = find_without(document, blocks, witnesses, Roles::NONE);
+pub(crate) fn find(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    evidence: &ContentEvidence,
+) -> Content {
+    let first = find_without(document, blocks, evidence, Roles::NONE);
     let size = first.size(blocks);
     let elsewhere = Roles::NAV | Roles::FOOTER | Roles::COMMENTS;
     let prose: usize = blocks
@@ -72,10 +76,10 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witness
         .filter(|block| is_paragraph(block) && !block.roles.has(elsewhere))
         .map(|block| block.size)
         .sum();
-    if size >= ENOUGH && size * LITTLE >= prose {
+    if size >= MIN_CONTENT_SIZE && size * MAX_PROSE_RATIO >= prose {
         return first;
     }
-    let second = find_without(document, blocks, witnesses, Roles::DOUBTFUL);
+    let second = find_without(document, blocks, evidence, Roles::DOUBTFUL);
     if second.size(blocks) > size * 3 {
         second
     } else {
@@ -83,18 +87,18 @@ pub(crate) fn find(document: &Document<'_>, blocks: &Blocks, witnesses: &Witness
     }
 }
 
-/// Less text than this makes us look twice,
-const ENOUGH: usize = 400;
-/// and so does less than this part of all prose.
-const LITTLE: usize = 4;
+/// Less text than this starts a second search,
+const MIN_CONTENT_SIZE: usize = 400;
+/// and so does a total of prose this many times larger.
+const MAX_PROSE_RATIO: usize = 4;
 
 fn find_without(
     document: &Document<'_>,
     blocks: &Blocks,
-    witnesses: &Witnesses,
+    evidence: &ContentEvidence,
     ignored: Roles,
 ) -> Content {
-    let (container, wider) = container::choose(document, blocks, ignored, &witnesses.known);
+    let (container, wider) = container::choose(document, blocks, ignored, &evidence.known);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());
@@ -132,13 +136,13 @@ fn find_without(
         verdicts,
         range,
     };
-    judge.drop_known(&witnesses.known);
+    judge.drop_known(&evidence.known);
     judge.drop_repeated();
     judge.drop_copy();
-    judge.drop_preamble(witnesses);
+    judge.drop_preamble(evidence);
     judge.drop_asides();
     judge.drop_invitations();
-    judge.drop_tail(witnesses);
+    judge.drop_tail(evidence);
     judge.drop_loose_headings();
     judge.keep_lead(wider);
     Content {
@@ -171,14 +175,14 @@ fn overclaimed(
     let too_much = Roles::DOUBTFUL_ONES
         .iter()
         .zip(claimed)
-        .filter(|(_, sum)| sum * 10 > total * OVERCLAIMED);
+        .filter(|(_, sum)| sum * 10 > total * MAX_CLAIMED_TENTHS);
     too_much.fold(Roles::NONE, |all, (role, _)| all | *role)
 }
 
 /// Tenths of the prose that a claim may take away.
-const OVERCLAIMED: usize = 3;
+const MAX_CLAIMED_TENTHS: usize = 3;
 
-/// Everything inside an element that somebody chose, but for scripts and forms.
+/// Everything inside an element that a selector chose, but for scripts and forms.
 pub(crate) fn inside(document: &Document<'_>, blocks: &Blocks, container: NodeId) -> Content {
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     for index in blocks.within(document, container) {
@@ -275,7 +279,7 @@ impl Judge<'_, '_> {
             .filter(|index| self.verdicts[*index] == Verdict::Kept)
     }
 
-    fn drop_preamble(&mut self, witnesses: &Witnesses) {
+    fn drop_preamble(&mut self, evidence: &ContentEvidence) {
         let Some(first) = self.kept().find(|index| {
             is_paragraph(&self.blocks.list[*index]) && {
                 let inside = self.blocks.roles_below(
@@ -299,7 +303,7 @@ impl Judge<'_, '_> {
             self.verdicts[index] = match block.kind {
                 Kind::Heading(1) => Verdict::Title,
                 Kind::Heading(_)
-                    if witnesses
+                    if evidence
                         .titles
                         .iter()
                         .any(|title| same_words(&block.text, title)) =>

@@ -1,5 +1,5 @@
-//! The whole way from bytes to article: decode, parse, cut into blocks, find
-//! the article among them, ask every witness for every field. Only calls and
+//! The pipeline from bytes to article: decode, parse, cut into blocks, find the
+//! article among them, fill every field from the best evidence. Only calls and
 //! combines; each rule lives in the module that is named after it.
 
 mod judge;
@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::article::{Article, Method};
 use crate::blocks::{Block, Blocks};
-use crate::content::{self, Content, Verdict, Witnesses};
+use crate::content::{self, Content, ContentEvidence, Verdict};
 use crate::fields::about::Statements;
 use crate::fields::{self, author};
 use crate::html::{self, Document, ParserLimits};
@@ -23,10 +23,10 @@ use crate::{
     blocks, charset, fingerprint, language, page_type, raw_content, render, site_memory, text,
 };
 
-/// Characters of an excerpt.
-const EXCERPT: usize = 200;
+/// Maximum length of an excerpt.
+const MAX_EXCERPT_CHARS: usize = 200;
 /// A body in the structured data must be this much longer to replace the page's.
-const HIDDEN_BODY: usize = 3;
+const MIN_HIDDEN_BODY_RATIO: usize = 3;
 
 /// Extracts the article of a page. Never fails: a page without an article gives
 /// an empty text; a defect in here that would panic is contained and gives the
@@ -68,7 +68,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         Some(_) => blocks.list.iter().map(site_memory::print_of).collect(),
         None => Vec::new(),
     };
-    let witnesses = Witnesses {
+    let evidence = ContentEvidence {
         titles: [
             json_ld.text("headline"),
             meta.get("og:title").map(str::to_owned),
@@ -89,7 +89,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
             .map(|site| site.known(page.url, &prints))
             .unwrap_or_default(),
     };
-    let (content, method) = find_content(page, options, &document, &blocks, &witnesses);
+    let (content, method) = find_content(page, options, &document, &blocks, &evidence);
     let kept: Vec<&Block> = blocks
         .list
         .iter()
@@ -105,7 +105,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         cut: document.truncated || page.html.len() > options.limits.html_bytes,
         ..Article::default()
     };
-    article.prints = to_learn(&prints, &content, &witnesses.known);
+    article.prints = to_learn(&prints, &content, &evidence.known);
     if options.markdown {
         article.markdown = Some(render::markdown(&kept));
     }
@@ -132,7 +132,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         } else {
             &article.text
         },
-        EXCERPT,
+        MAX_EXCERPT_CHARS,
     );
     article.language = language::find(
         &meta,
@@ -161,7 +161,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
 }
 
 /// What can be learned from the page: what is in the article, and what is known
-/// already, wherever it stands (else it would be forgotten with its last page).
+/// already, wherever it is (else it would be forgotten with its last page).
 fn to_learn(prints: &[Option<u32>], content: &Content, known: &[bool]) -> Vec<u32> {
     prints
         .iter()
@@ -208,7 +208,7 @@ fn find_content(
     options: &Options<'_>,
     document: &Document<'_>,
     blocks: &Blocks,
-    witnesses: &Witnesses,
+    evidence: &ContentEvidence,
 ) -> (Content, Method) {
     let selectors = page.selectors;
     let mut content = None;
@@ -220,7 +220,7 @@ fn find_content(
     }
     let (mut content, method) = content.unwrap_or_else(|| {
         if (options.within_budget)() {
-            (content::find(document, blocks, witnesses), Method::Blocks)
+            (content::find(document, blocks, evidence), Method::Blocks)
         } else {
             (content::everything(blocks), Method::Cheap)
         }
@@ -236,11 +236,11 @@ fn find_content(
 }
 
 /// Pages that are built in the browser carry their text in the structured data
-/// or not at all; then the feed is the last witness.
+/// or not at all; then the feed is the last resort.
 fn fall_back(article: &mut Article, json_ld: &JsonLd, feed: Option<&FeedEntry>) {
     if let Some(body) = json_ld
         .text("articleBody")
-        .filter(|body| body.len() > 200 && body.len() > article.text.len() * HIDDEN_BODY)
+        .filter(|body| body.len() > 200 && body.len() > article.text.len() * MIN_HIDDEN_BODY_RATIO)
     {
         article.text = plain(&body);
         article.method = Method::JsonLd;

@@ -1,4 +1,4 @@
-//! The fields of an article, each from the best witness that has it: selectors,
+//! The fields of an article, each from the first origin that has it: selectors,
 //! JSON-LD, meta tags, microdata, the page itself, the feed, in this order.
 
 pub(crate) mod about;
@@ -13,17 +13,17 @@ use url::Url;
 use crate::article::Article;
 use crate::blocks::{Blocks, Kind};
 use crate::content::{Content, Verdict};
+use crate::dates::When;
 use crate::html::Document;
 use crate::page::Page;
 use crate::provenance::{Origin, Sourced};
 use crate::roles::Roles;
 use crate::selectors::{Selector, value_of};
-use crate::when::When;
 use about::Statements;
-use published::Evidence;
+use published::DateEvidence;
 use title::TitleCandidates;
 
-/// Asks for every field.
+/// Fills every field.
 pub(crate) fn fill(
     article: &mut Article,
     page: &Page<'_>,
@@ -102,7 +102,7 @@ pub(crate) fn fill(
             feed.filter(|feed| !feed.authors.is_empty())
                 .map(|feed| Sourced::new(feed.authors.clone(), Origin::Feed))
         });
-    let evidence = Evidence {
+    let evidence = DateEvidence {
         document,
         blocks,
         container: content.container,

@@ -1,11 +1,11 @@
 //! The language of an article: as declared, else as detected from the text,
-//! else as the feed says. ISO 639-1 where it exists.
+//! else from the feed. ISO 639-1 where it exists.
 
 use crate::provenance::{Origin, Sourced};
 use crate::structured::{JsonLd, Meta};
 
-/// Shorter texts are guesses.
-const ENOUGH: usize = 200;
+/// Detection in shorter texts is a guess.
+const MIN_DETECTION_CHARS: usize = 200;
 
 pub(crate) fn find(
     meta: &Meta,
@@ -62,7 +62,7 @@ fn code(tag: &str) -> Option<String> {
 }
 
 fn detect(text: &str) -> Option<String> {
-    if crate::text::size(text) < ENOUGH {
+    if crate::text::size(text) < MIN_DETECTION_CHARS {
         return None;
     }
     let mut end = text.len().min(4000);

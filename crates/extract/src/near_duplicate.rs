@@ -5,25 +5,25 @@
 use tidings_document::Sketch;
 
 /// Words of a shingle.
-const SHINGLE: usize = 3;
-/// Fewer words than this say nothing.
-const FEWEST: usize = 13;
+const SHINGLE_WORDS: usize = 3;
+/// Shorter texts are not compared.
+const MIN_WORDS: usize = 13;
 
 /// The sketch of a text; none if it is too short to compare.
 pub fn sketch(text: &str) -> Option<Sketch> {
     let words = word_hashes(text);
-    if words.len() < FEWEST {
+    if words.len() < MIN_WORDS {
         return None;
     }
-    Some(Sketch::of(words.windows(SHINGLE).map(shingle_hash)))
+    Some(Sketch::of(words.windows(SHINGLE_WORDS).map(shingle_hash)))
 }
 
-/// Words have hashes already; turned by their place they are one, and mixed.
+/// Combines the hashes of the words, each rotated by its position, and mixes them.
 fn shingle_hash(words: &[u64]) -> u64 {
-    let turned = (0..)
+    let rotated = (0..)
         .zip(words)
-        .map(|(place, word)| word.rotate_left(21 * place));
-    mix(turned.fold(0, |hash, word| hash ^ word))
+        .map(|(position, word)| word.rotate_left(21 * position));
+    mix(rotated.fold(0, |hash, word| hash ^ word))
 }
 
 /// Words in lower case as hashes; in scripts without spaces every character is one.

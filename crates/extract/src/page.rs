@@ -1,13 +1,13 @@
-//! What goes in: the page, what is known about it from elsewhere, and what it
-//! may cost. Plain values; the clock and the CPU budget come from the caller.
+//! The input: the page, what is known about it from elsewhere, and its resource
+//! limits. Plain values; the clock and the CPU budget come from the caller.
 
 use std::fmt;
 
 use jiff::Timestamp;
 
+use crate::dates::When;
 use crate::selectors::Selectors;
 use crate::site_memory::SiteMemory;
-use crate::when::When;
 
 /// A page to extract from.
 #[derive(Debug, Clone, Copy)]
@@ -17,15 +17,15 @@ pub struct Page<'a> {
     pub url: &'a str,
     /// The charset of the Content-Type header.
     pub charset: Option<&'a str>,
-    /// What the source says about where things are.
+    /// Selectors configured for the source.
     pub selectors: Option<&'a Selectors>,
-    /// What the feed said about the page.
+    /// The feed's entry for the page.
     pub feed: Option<&'a FeedEntry>,
-    /// Dates after this moment are not believed.
+    /// Later dates are ignored.
     pub now: Timestamp,
 }
 
-/// What a feed says about an item: used where the page says nothing.
+/// A feed's metadata of an item: the fallback where the page has none.
 #[derive(Debug, Clone, Default)]
 pub struct FeedEntry {
     pub title: Option<String>,
@@ -39,7 +39,7 @@ pub struct FeedEntry {
     pub image: Option<String>,
 }
 
-/// What a page may cost. Beyond a limit the rest of the page is left out.
+/// Resource limits of a page. Beyond a limit the rest of the page is left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub html_bytes: usize,
@@ -71,15 +71,15 @@ impl Default for Limits {
 pub struct Options<'a> {
     pub limits: Limits,
     pub quality: QualityBounds,
-    /// Also give the text as Markdown.
+    /// Also return the text as Markdown.
     pub markdown: bool,
-    /// Also say for every block of the page why it is in the article or not.
+    /// Also report for every block of the page why it is in the article or not.
     pub explain: bool,
     /// What is known of other pages of the site: what they have too is left out,
-    /// and the article says what can be learned from it (`SiteMemory::learn`).
+    /// and the article carries what can be learned from it (`SiteMemory::learn`).
     pub site: Option<&'a SiteMemory>,
-    /// Whether there is CPU time left. Asked inside the loops; after the first
-    /// "no" the cheap way is taken and the article is marked as cut.
+    /// Whether CPU time is left. Checked inside the loops; after the first `false`
+    /// the cheap method is used and the article is marked as cut.
     pub within_budget: &'a dyn Fn() -> bool,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Debug for Options<'_> {
     }
 }
 
-/// From how many characters a text counts as what.
+/// Minimum characters of each quality.
 #[derive(Debug, Clone, Copy)]
 pub struct QualityBounds {
     pub full: usize,

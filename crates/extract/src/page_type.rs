@@ -1,9 +1,9 @@
-//! What kind of page it is, by signals that add up: structured data, the shape
+//! The type of a page, by a sum of signals: structured data, the shape
 //! of the text, the links beside it. One signal alone never decides.
 
 use crate::article::{Flags, PageType};
 
-/// What is counted.
+/// The signals.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Shape<'a> {
     pub(crate) json_ld_rank: u8,
@@ -88,7 +88,7 @@ mod tests {
     use crate::article::{Flags, PageType};
 
     #[test]
-    fn pages_are_told_apart() {
+    fn pages_are_classified() {
         let article = Shape {
             json_ld_rank: 5,
             words: 600,

@@ -1,9 +1,9 @@
-//! Where a value came from. Every field of an article remembers it, so that a
-//! wrong one can be explained.
+//! The origin of a value. Every field of an article has one, so that a wrong
+//! value can be explained.
 
 use serde::Serialize;
 
-/// Who said it, in the order of trust.
+/// Where a value came from, in order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -26,7 +26,7 @@ pub enum Origin {
     Feed,
 }
 
-/// A value and who said it.
+/// A value and its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sourced<T> {
     pub value: T,

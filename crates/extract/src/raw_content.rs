@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::article::{Article, PageType};
+use crate::dates::When;
 use crate::structured::{JsonLd, Meta, article_rank};
-use crate::when::When;
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RawContent {

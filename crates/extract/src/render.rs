@@ -11,8 +11,8 @@ use crate::fields::about::resolve;
 use crate::html::{Document, NodeId, Tag};
 use crate::text::fold_whitespace;
 
-const MOST_LINKS: usize = 500;
-const MOST_IMAGES: usize = 100;
+const MAX_LINKS: usize = 500;
+const MAX_IMAGES: usize = 100;
 
 /// Plain text.
 pub(crate) fn text(blocks: &[&Block]) -> String {
@@ -118,7 +118,7 @@ pub(crate) fn links(document: &Document<'_>, blocks: &[&Block], base: Option<&Ur
             .ancestors(block.first)
             .find(|id| document.tag(*id) == Tag::A);
         for node in around.into_iter().chain(block.node + 1..=block.last) {
-            if links.len() >= MOST_LINKS {
+            if links.len() >= MAX_LINKS {
                 return links;
             }
             if document.tag(node) != Tag::A {
@@ -147,7 +147,7 @@ pub(crate) fn links(document: &Document<'_>, blocks: &[&Block], base: Option<&Ur
 pub(crate) fn images(document: &Document<'_>, container: NodeId, base: Option<&Url>) -> Vec<Image> {
     let mut images: Vec<Image> = Vec::new();
     for node in container..document.end(container) {
-        if document.tag(node) != Tag::Img || images.len() >= MOST_IMAGES {
+        if document.tag(node) != Tag::Img || images.len() >= MAX_IMAGES {
             continue;
         }
         // The address that a browser would load last: lazy images keep it aside.

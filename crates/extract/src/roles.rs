@@ -1,4 +1,4 @@
-//! What an element is for, told by its name, its ARIA role and the words of its
+//! The purpose of an element, by its name, its ARIA role and the words of its
 //! class and id: navigation, comments, a share bar, the article body. The words
 //! are compared whole, but for long stems that no other word has. Judges one
 //! element; what follows for the text inside is decided elsewhere.
@@ -30,7 +30,7 @@ impl Roles {
     pub(crate) const BIO: Self = Self(1 << 16);
     /// Footnotes, sources, references.
     pub(crate) const NOTES: Self = Self(1 << 17);
-    /// Says of itself that it is the article body.
+    /// Declares itself the article body.
     pub(crate) const BODY: Self = Self(1 << 20);
     pub(crate) const ARTICLE: Self = Self(1 << 21);
     pub(crate) const MAIN: Self = Self(1 << 22);
@@ -71,7 +71,7 @@ impl Roles {
         Self(self.0 & !other.0)
     }
 
-    /// What is said here (by whom, when) is not said about the article. A teaser
+    /// Names and dates in here are not those of the article. A teaser
     /// in the head of a page is the article's own.
     pub(crate) fn is_about_others(self) -> bool {
         self.has(Self::COMMENTS | Self::NAV | Self::FOOTER | Self::ASIDE)
@@ -144,12 +144,12 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     roles
 }
 
-/// How far into an element one looks for what tells its purpose.
-const GLANCE: usize = 50;
+/// Nodes that are examined inside an element to find its purpose.
+const MAX_PREVIEW_NODES: usize = 50;
 
 fn holds(document: &Document<'_>, node: NodeId, wanted: impl Fn(Tag) -> bool) -> bool {
     (node + 1..document.end(node))
-        .take(GLANCE)
+        .take(MAX_PREVIEW_NODES)
         .any(|inner| wanted(document.tag(inner)))
 }
 
@@ -160,7 +160,7 @@ fn is_heading(document: &Document<'_>, button: NodeId) -> bool {
     })
 }
 
-/// Under a quotation stands who said it, under a picture what it shows.
+/// Captions: the author under a quotation, the description under a picture.
 fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
     holds(document, document.parent(caption), |tag| {
         tag == Tag::Blockquote
@@ -248,17 +248,17 @@ fn of_words(value: &str) -> Roles {
     roles
 }
 
-/// Words of a name that are looked at.
-const MOST_WORDS: usize = 12;
-/// A name with so many words and only hyphens between them is a sentence.
-const SENTENCE: usize = 6;
+/// Words of a name that are examined.
+const MAX_NAME_WORDS: usize = 12;
+/// A name with this many words and only hyphens between them is a sentence.
+const MIN_SENTENCE_WORDS: usize = 6;
 
 /// Roles from one class name or id: `article-body`, `relatedPosts`, `c-share__bar`.
 fn of_name(name: &str) -> Roles {
     if name.len() > 80 {
         return Roles::NONE;
     }
-    let mut words: [&str; MOST_WORDS] = [""; MOST_WORDS];
+    let mut words: [&str; MAX_NAME_WORDS] = [""; MAX_NAME_WORDS];
     let mut lower = [0_u8; 80];
     let lower = &mut lower[..name.len()];
     lower.copy_from_slice(name.as_bytes());
@@ -286,7 +286,7 @@ fn of_name(name: &str) -> Roles {
         }
     }
     // A sentence made into an id names a heading, not a role.
-    if count >= SENTENCE && slug || count == words.len() {
+    if count >= MIN_SENTENCE_WORDS && slug || count == words.len() {
         return Roles::NONE;
     }
     let words = &words[..count];
@@ -344,13 +344,13 @@ fn of_word(word: &str) -> Roles {
         | "articlecontent" | "articletext" | "storycontent" | "bodytext" | "artikeltext"
         | "hentry" => Roles::BODY,
         _ if is_footnote_number(word) => Roles::NOTES,
-        _ if word.len() >= COMPOUND => of_compound(word),
+        _ if word.len() >= MIN_COMPOUND_CHARS => of_compound(word),
         _ => Roles::NONE,
     }
 }
 
 /// Shorter words are never taken apart.
-const COMPOUND: usize = 8;
+const MIN_COMPOUND_CHARS: usize = 8;
 
 /// Words that were written together (`newslettercta`, `imagecredit`), by stems
 /// that no other word begins or ends with.

@@ -8,7 +8,7 @@ use crate::html::{Document, NodeId, Tag};
 
 pub use parse::SelectorError;
 
-/// Where a source says its things are. All optional.
+/// The selectors of a source. All optional.
 #[derive(Debug, Clone, Default)]
 pub struct Selectors {
     pub title: Option<Selector>,
@@ -115,7 +115,7 @@ pub(crate) fn value_of(document: &Document<'_>, node: NodeId) -> String {
         .unwrap_or_else(|| document.text(node))
 }
 
-/// Whether what stands to the left of a matched compound is there too.
+/// Whether the compounds to the left of a matched one match, too.
 fn joins(document: &Document<'_>, node: NodeId, before: &[(Combinator, Compound)]) -> bool {
     let Some(((combinator, compound), rest)) = before.split_first() else {
         return true;

@@ -11,15 +11,15 @@ use crate::blocks::{Block, Kind};
 use crate::near_duplicate::mix;
 use crate::roles::Roles;
 
-/// Pages that are remembered; the oldest go first.
-const PAGES: usize = 24;
+/// Pages that are remembered; the oldest are dropped first.
+const MAX_PAGES: usize = 24;
 /// Blocks of a page that are remembered: half of them its first, half its last,
 /// because that is where sites put what they repeat.
-const BLOCKS: usize = 96;
-/// On so many pages, the one at hand among them, a block is the site's.
-const SEVERAL: usize = 3;
-/// Shorter lines ("Conclusion", "Step 1") come again without being boilerplate.
-const SHORTEST: usize = 25;
+const MAX_BLOCKS: usize = 96;
+/// Pages, this one included, from which on a block is boilerplate of the site.
+const MIN_PAGES: usize = 3;
+/// Shorter lines ("Conclusion", "Step 1") recur without being boilerplate.
+const MIN_BLOCK_SIZE: usize = 25;
 
 /// What is remembered of the recent pages of one site: at most 10 KB of hashes,
 /// 30 KB as JSON. Extraction only reads it; the caller decides what is learned.
@@ -40,7 +40,7 @@ const SHORTEST: usize = 25;
 pub struct SiteMemory {
     /// Oldest first.
     pages: VecDeque<Seen>,
-    /// On how many of the pages each block is, sorted; made from the pages.
+    /// On how many of the pages each block is, sorted; computed from the pages.
     #[serde(skip)]
     counts: Vec<(u32, u8)>,
 }
@@ -54,7 +54,7 @@ struct Seen {
     blocks: Vec<u32>,
 }
 
-/// As it was stored; the caps hold whatever stands there.
+/// The stored form; the caps are applied again when it is read.
 #[derive(Deserialize)]
 struct Stored {
     pages: VecDeque<Seen>,
@@ -85,8 +85,8 @@ impl SiteMemory {
     }
 
     fn remember(&mut self, page: u32, mut blocks: Vec<u32>) {
-        if blocks.len() > BLOCKS {
-            blocks.drain(BLOCKS / 2..blocks.len() - BLOCKS / 2);
+        if blocks.len() > MAX_BLOCKS {
+            blocks.drain(MAX_BLOCKS / 2..blocks.len() - MAX_BLOCKS / 2);
         }
         blocks.sort_unstable();
         blocks.dedup();
@@ -96,7 +96,7 @@ impl SiteMemory {
         if !blocks.is_empty() {
             self.pages.push_back(Seen { page, blocks });
         }
-        while self.pages.len() > PAGES {
+        while self.pages.len() > MAX_PAGES {
             self.pages.pop_front();
         }
     }
@@ -118,7 +118,7 @@ impl SiteMemory {
     }
 
     /// For every block whether enough other pages of the site have it, too.
-    /// What the page itself said when it was fetched before does not count.
+    /// An earlier fetch of the page itself does not count.
     pub(crate) fn known(&self, url: &str, prints: &[Option<u32>]) -> Vec<bool> {
         let page = address(url);
         let before = self.pages.iter().find(|seen| seen.page == page);
@@ -132,16 +132,16 @@ impl SiteMemory {
         };
         prints
             .iter()
-            .map(|print| print.is_some_and(|print| others(print) + 1 >= SEVERAL))
+            .map(|print| print.is_some_and(|print| others(print) + 1 >= MIN_PAGES))
             .collect()
     }
 }
 
-/// The hash of a block that a site may repeat; none for what comes again in
+/// The hash of a block that a site may repeat; none for what recurs in
 /// every text: headings, cells of tables, short lines.
 pub(crate) fn print_of(block: &Block) -> Option<u32> {
     let may_repeat = matches!(block.kind, Kind::Paragraph | Kind::Bare | Kind::Item)
-        && block.size >= SHORTEST
+        && block.size >= MIN_BLOCK_SIZE
         && !block.roles.has(Roles::NAV);
     may_repeat.then(|| hash(&block.text, fold_digits))
 }
@@ -167,7 +167,7 @@ fn hash(text: &str, fold: impl Fn(u64) -> u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// All digits alike, so that "3 min" is "5 min": in the bytes that start with a
+/// Folds all digits, so that "3 min" equals "5 min": in the bytes that start with a
 /// 3 (digits, and a few signs in ASCII) the rest is cleared.
 fn fold_digits(bytes: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
@@ -181,7 +181,7 @@ fn fold_digits(bytes: u64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{BLOCKS, PAGES, SiteMemory, address, fold_digits, hash};
+    use super::{MAX_BLOCKS, MAX_PAGES, SiteMemory, address, fold_digits, hash};
 
     #[test]
     fn a_page_is_one_page_however_it_is_written() {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_page_says_is_counted_once() {
+    fn a_block_is_counted_once_per_page() {
         let mut memory = SiteMemory::default();
         let prints = [Some(7), Some(8), None];
         for (page, blocks) in [(1, vec![7, 7, 8]), (2, vec![7]), (2, vec![7, 9])] {
@@ -241,7 +241,7 @@ mod tests {
         let mut memory = SiteMemory::default();
         memory.remember(1, (0..1000).collect());
         let blocks = &memory.pages[0].blocks;
-        assert_eq!(blocks.len(), BLOCKS);
+        assert_eq!(blocks.len(), MAX_BLOCKS);
         assert!(blocks.contains(&0) && blocks.contains(&999) && !blocks.contains(&500));
     }
 
@@ -253,8 +253,8 @@ mod tests {
             let mut memory = SiteMemory::default();
             for (page, blocks) in pages {
                 memory.remember(page, blocks);
-                prop_assert!(memory.pages.len() <= PAGES);
-                prop_assert!(memory.pages.iter().all(|seen| seen.blocks.len() <= BLOCKS));
+                prop_assert!(memory.pages.len() <= MAX_PAGES);
+                prop_assert!(memory.pages.iter().all(|seen| seen.blocks.len() <= MAX_BLOCKS));
                 let same = memory.pages.iter().filter(|seen| seen.page == page).count();
                 prop_assert!(same <= 1);
             }
@@ -276,7 +276,12 @@ mod tests {
             .collect();
         let stored = format!("{{\"pages\":[{}]}}", pages.join(","));
         let memory: SiteMemory = serde_json::from_str(&stored).unwrap();
-        assert_eq!(memory.pages(), PAGES);
-        assert!(memory.pages.iter().all(|seen| seen.blocks.len() <= BLOCKS));
+        assert_eq!(memory.pages(), MAX_PAGES);
+        assert!(
+            memory
+                .pages
+                .iter()
+                .all(|seen| seen.blocks.len() <= MAX_BLOCKS)
+        );
     }
 }

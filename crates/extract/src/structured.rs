@@ -1,5 +1,5 @@
-//! What a page says about itself: JSON-LD, meta tags, microdata. Collected as
-//! written; who is believed for which field is decided in `fields`.
+//! The structured metadata of a page: JSON-LD, meta tags, microdata. Collected as
+//! written; precedence for each field is decided in `fields`.
 
 mod json_ld;
 mod json_repair;

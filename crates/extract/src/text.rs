@@ -35,7 +35,7 @@ fn is_noise(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// How much a text says: characters, those of scripts without spaces twice.
+/// The size of a text: characters, those of scripts without spaces twice.
 pub(crate) fn size(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();

@@ -1,14 +1,14 @@
-//! What stands between the reader and the article: a paywall, a consent
-//! dialogue, a captcha, a "not found" that was answered with success. Judged
+//! What keeps the reader from the article: a paywall, a consent dialogue, a
+//! captcha, a "not found" with a success status (soft 404). Judged
 //! by the page itself; a long article is never taken for one of the last three.
 
 use crate::article::Flags;
 use crate::text::letters;
 
 /// A wall has less text than this.
-const WALL_SIZE: usize = 1_500;
+const MAX_WALL_SIZE: usize = 1_500;
 
-/// What is looked at.
+/// The evidence.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Signs<'a> {
     pub(crate) title: &'a str,
@@ -25,19 +25,19 @@ pub(crate) struct Signs<'a> {
 }
 
 pub(crate) fn find(signs: &Signs<'_>) -> Flags {
-    let short = signs.text.len() < WALL_SIZE;
+    let short = signs.text.len() < MAX_WALL_SIZE;
     let title = signs.title.to_lowercase();
     let page = signs.page.to_lowercase();
-    let says = |phrases: &[&str]| phrases.iter().any(|phrase| page.contains(phrase));
+    let contains = |phrases: &[&str]| phrases.iter().any(|phrase| page.contains(phrase));
     let captcha = short
         && (CAPTCHA_TITLES.contains(&letters(&title).as_str())
-            || says(CAPTCHA)
+            || contains(CAPTCHA)
             || signs.has_captcha && page.len() < 400);
-    let missing =
-        signs.text.len() < 600 && (is_not_found(&title) || page.len() < 3_000 && says(NOT_FOUND));
+    let missing = signs.text.len() < 600
+        && (is_not_found(&title) || page.len() < 3_000 && contains(NOT_FOUND));
     Flags {
         paywall: signs.says_paywall
-            || (signs.has_paywall_box || says(PAYWALL)) && signs.text.len() < 3_000,
+            || (signs.has_paywall_box || contains(PAYWALL)) && signs.text.len() < 3_000,
         consent_wall: short
             && !captcha
             && CONSENT
@@ -116,7 +116,7 @@ mod tests {
     use crate::article::Flags;
 
     #[test]
-    fn walls_are_told_apart() {
+    fn walls_are_classified() {
         let article = "A long and ordinary paragraph about the page you requested and how we value your privacy. ".repeat(60);
         for (name, title, page, expected) in [
             (

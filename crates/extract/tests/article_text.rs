@@ -31,7 +31,7 @@ fn article(head: &str, inside: &str, after: &str) -> Article {
 }
 
 #[test]
-fn what_a_row_says_is_kept_or_left_out() {
+fn each_row_is_kept_or_left_out() {
     let site = "<meta property=og:site_name content='Ovens & Sons'>";
     for (name, head, inside, after, probe, kept) in [
         (
@@ -59,10 +59,10 @@ fn what_a_row_says_is_kept_or_left_out() {
             false,
         ),
         (
-            "in italics, somebody is introduced",
+            "in italics, an author is introduced",
             "",
             "",
-            "<p><em>Maria P. Becker is a baker in Ulm and has written three books about sourdough.</em></p>",
+            "<p><em>Maria P. Becker is a baker in Ulm and has written three works about sourdough.</em></p>",
             "Maria P. Becker",
             false,
         ),
@@ -85,7 +85,7 @@ fn what_a_row_says_is_kept_or_left_out() {
         (
             "a list that is recommended, without links",
             "",
-            "<p><b>Recommended books</b></p><ul><li>The long loaf</li><li>Rye at home</li><li>Salt and time</li></ul>",
+            "<p><b>Recommended loaves</b></p><ul><li>The long loaf</li><li>Rye at home</li><li>Salt and time</li></ul>",
             "",
             "Rye at home",
             true,
@@ -123,7 +123,7 @@ fn what_a_row_says_is_kept_or_left_out() {
             true,
         ),
         (
-            "under a quotation stands who said it",
+            "the author of a quotation stands under it",
             "",
             "<figure><blockquote>Bread that is cut hot is bread that is wasted.</blockquote><figcaption>Maria Becker, baker in Ulm</figcaption></figure>",
             "",
@@ -205,7 +205,7 @@ fn a_run_of_invitations_behind_the_article_goes() {
     // One is the last word of the author.
     let one = "<p>Try it with rye next time, and let the dough rest for a day.</p>";
     assert!(article("", "", one).text.contains("Try it with rye"));
-    // A text that is nothing else is what the page has to say.
+    // A text that is nothing else is the article.
     let steps = "<p>Get a bowl, and make it a large one.</p>".repeat(3)
         + "<p>Find a warm place for the dough to rest.</p>";
     let text = article("", &steps, "").text;

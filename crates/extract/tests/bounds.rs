@@ -1,6 +1,5 @@
-//! Pages that are made to hurt: each is read within its limits, none panics,
-//! and the article that is there is still found. How long it takes is measured
-//! by the `bombs` example, not here.
+//! Hostile pages: each is read within its limits, none panics, and the article in
+//! it is still found. CPU time is measured by the `bombs` example, not here.
 
 use std::cell::Cell;
 
@@ -132,7 +131,7 @@ fn broken_json_ld_is_bounded() {
 }
 
 #[test]
-fn limits_cut_and_say_so() {
+fn limits_cut_and_mark_the_article_as_cut() {
     let limits = Limits {
         nodes: 40,
         ..Limits::default()
@@ -162,10 +161,10 @@ fn limits_cut_and_say_so() {
 }
 
 #[test]
-fn without_cpu_time_the_cheap_way_is_taken() {
-    let asked = Cell::new(0);
+fn without_cpu_time_the_cheap_method_is_used() {
+    let checks = Cell::new(0);
     let spent = || {
-        asked.set(asked.get() + 1);
+        checks.set(checks.get() + 1);
         false
     };
     let html = format!(
@@ -180,7 +179,7 @@ fn without_cpu_time_the_cheap_way_is_taken() {
         },
     );
     assert_eq!(article.method, Method::Cheap);
-    assert!(article.cut && article.text.contains("The council") && asked.get() > 0);
+    assert!(article.cut && article.text.contains("The council") && checks.get() > 0);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Who wrote it when nobody says so in the head of the page: one small page for
-//! each rule, through the public surface.
+//! The author when the head of the page names none: one small page for each
+//! rule, through the public surface.
 
 use tidings_extract::{Options, Page, extract};
 

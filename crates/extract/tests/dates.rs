@@ -82,7 +82,7 @@ fn the_data_of_the_page_counts_if_it_names_one_day() {
 }
 
 #[test]
-fn the_page_tells_which_number_is_the_month() {
+fn the_page_shows_which_number_is_the_month() {
     let head = "<meta name='article:published_time' content='03-09-2026'>";
     for (top, expected) in [
         ("", "2026-09-03"),

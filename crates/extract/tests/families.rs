@@ -1,4 +1,4 @@
-//! One page of each family, from bytes to article: what is read, and from whom.
+//! One page of each family, from bytes to article: every field and its origin.
 
 use tidings_extract::{Article, Flags, Options, Page, PageType, extract};
 

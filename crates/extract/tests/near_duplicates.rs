@@ -1,5 +1,5 @@
 //! Wire copies are found, other stories are not: a thousand stories, each with
-//! copies in which 5 to 20 % of the words were changed, and as many strangers.
+//! copies in which 5 to 20 % of the words were changed, and as many unrelated stories.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use tidings_document::{ALIKE, Sketch};
 use tidings_extract::sketch;
 
 /// A small generator; the tests are the same every time.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+impl Rng {
+    fn below(&mut self, sides: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -20,37 +20,37 @@ impl Dice {
 }
 
 /// Words as news uses them: some very often, most rarely.
-fn word(dice: &mut Dice) -> String {
-    let rank = dice.roll(60) * dice.roll(60) * dice.roll(20) / 40;
+fn word(rng: &mut Rng) -> String {
+    let rank = rng.below(60) * rng.below(60) * rng.below(20) / 40;
     format!("w{rank}")
 }
 
-fn story(dice: &mut Dice) -> Vec<String> {
-    let length = 150 + dice.roll(650);
-    (0..length).map(|_| word(dice)).collect()
+fn story(rng: &mut Rng) -> Vec<String> {
+    let length = 150 + rng.below(650);
+    (0..length).map(|_| word(rng)).collect()
 }
 
-/// So many words in a hundred replaced, left out, or followed by another.
-fn copy(dice: &mut Dice, story: &[String], percent: usize) -> Vec<String> {
+/// `percent` of the words replaced, left out, or followed by another.
+fn copy(rng: &mut Rng, story: &[String], percent: usize) -> Vec<String> {
     let mut copy = Vec::with_capacity(story.len());
     for original in story {
-        if dice.roll(100) >= percent {
+        if rng.below(100) >= percent {
             copy.push(original.clone());
             continue;
         }
-        match dice.roll(3) {
-            0 => copy.push(word(dice)),
+        match rng.below(3) {
+            0 => copy.push(word(rng)),
             1 => {}
             _ => {
                 copy.push(original.clone());
-                copy.push(word(dice));
+                copy.push(word(rng));
             }
         }
     }
     copy
 }
 
-/// What the stores do, in memory.
+/// The index of the stores, in memory.
 #[derive(Default)]
 struct Index {
     sketches: Vec<Sketch>,
@@ -81,9 +81,9 @@ fn sketch_of(words: &[String]) -> Sketch {
 }
 
 #[test]
-fn edited_copies_are_found_and_strangers_are_not() {
-    let mut dice = Dice(7);
-    let stories: Vec<Vec<String>> = (0..1_000).map(|_| story(&mut dice)).collect();
+fn edited_copies_are_found_and_unrelated_stories_are_not() {
+    let mut rng = Rng(7);
+    let stories: Vec<Vec<String>> = (0..1_000).map(|_| story(&mut rng)).collect();
     let mut index = Index::default();
     stories
         .iter()
@@ -92,13 +92,13 @@ fn edited_copies_are_found_and_strangers_are_not() {
     for percent in [5, 10, 15, 20] {
         let mut right_here = 0;
         for (number, original) in stories.iter().enumerate() {
-            match index.find(&sketch_of(&copy(&mut dice, original, percent))) {
+            match index.find(&sketch_of(&copy(&mut rng, original, percent))) {
                 Some(found) if found == number => right_here += 1,
                 Some(_) => wrong += 1,
                 None => {}
             }
-            let stranger = sketch_of(&story(&mut dice));
-            wrong += usize::from(index.find(&stranger).is_some());
+            let unrelated = sketch_of(&story(&mut rng));
+            wrong += usize::from(index.find(&unrelated).is_some());
         }
         let recall = f64::from(right_here) / stories.len() as f64;
         println!("{percent} % edited: recall {recall:.3}");
@@ -114,7 +114,7 @@ fn edited_copies_are_found_and_strangers_are_not() {
 }
 
 #[test]
-fn case_and_punctuation_change_nothing_and_short_texts_say_nothing() {
+fn case_and_punctuation_change_nothing_and_short_texts_have_no_sketch() {
     let text = "the council voted on monday to tear down the old bridge and to build a new one in its place";
     let whole = sketch(text).expect("long enough");
     let shouted = sketch(&text.to_uppercase().replace(' ', " - ")).expect("long enough");

@@ -15,7 +15,7 @@ fn page(grain: &str) -> String {
         and the story of how they came to do so is longer than this page.</p>
         <p>{INVITATION}</p>
         <h2>Conclusion</h2>
-        <p>Whoever wants to bake with {grain} needs patience first of all, then water, salt and an oven that
+        <p>Whoever wants to bake with {grain} needs practice first of all, then water, salt and an oven that
         keeps its heat through the night, and in the end a good knife.</p></article></body></html>"
     )
 }
@@ -67,7 +67,7 @@ fn a_page_that_is_fetched_again_does_not_count_twice() {
         assert!(learn(&mut memory, "wheat").text.contains(INVITATION));
     }
     assert_eq!(memory.pages(), 2);
-    // Nor does it testify against itself.
+    // Nor is it evidence against itself.
     learn(&mut memory, "spelt");
     let twice = [
         learn(&mut memory, "spelt").text,

@@ -1,5 +1,5 @@
-//! How fast the embedded search takes documents and answers, on made-up news of
-//! a natural length and vocabulary. Prints figures, asserts nothing.
+//! Indexing rate and query latency of the embedded search, on synthetic news of a
+//! natural length and vocabulary. Prints figures, asserts nothing.
 //! `cargo bench -p tidings-sinks [-- DOCUMENTS]`
 
 #![allow(clippy::unwrap_used)]
@@ -16,10 +16,10 @@ use tidings_sinks::{Context, SearchIndex, SearchQuery, SinkConfig, Verdict, buil
 const VOCABULARY: f64 = 80_000.0;
 const WORDS_PER_TEXT: usize = 320;
 
-/// Numbers that look random and are the same every time.
-struct Dice(u64);
+/// A deterministic random number generator.
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn next(&mut self) -> u64 {
         self.0 = self
             .0
@@ -30,8 +30,8 @@ impl Dice {
     }
 
     fn word(&mut self) -> String {
-        let chance = (self.next() % 1_000_000) as f64 / 1_000_000.0;
-        name(VOCABULARY.powf(chance) as u64)
+        let fraction = (self.next() % 1_000_000) as f64 / 1_000_000.0;
+        name(VOCABULARY.powf(fraction) as u64)
     }
 }
 
@@ -50,24 +50,24 @@ fn name(mut number: u64) -> String {
     }
 }
 
-fn text(dice: &mut Dice, words: usize) -> String {
+fn text(rng: &mut Rng, words: usize) -> String {
     let mut text = String::with_capacity(words * 7);
     for n in 0..words {
-        text.push_str(&dice.word());
+        text.push_str(&rng.word());
         text.push_str(if n % 12 == 11 { ". " } else { " " });
     }
     text
 }
 
 fn document(n: usize) -> Document {
-    let mut dice = Dice(n as u64 + 1);
+    let mut rng = Rng(n as u64 + 1);
     Document {
         id: format!("{n:064x}"),
         revision: 1,
         url: format!("https://site-{}.example/story/{n}", n % 500),
         source_name: format!("Site {}", n % 500),
-        title: text(&mut dice, 9),
-        body_text: text(&mut dice, WORDS_PER_TEXT),
+        title: text(&mut rng, 9),
+        body_text: text(&mut rng, WORDS_PER_TEXT),
         published_at: Timestamp::from_second(1_760_000_000 + n as i64 * 20).ok(),
         fetched_at: Timestamp::from_second(1_760_000_060 + n as i64 * 20).unwrap(),
         language: Some("en".into()),
@@ -77,8 +77,8 @@ fn document(n: usize) -> Document {
 }
 
 fn main() {
-    let asked = std::env::args().filter_map(|word| word.parse().ok()).next();
-    let documents: usize = asked.unwrap_or(100_000);
+    let count = std::env::args().filter_map(|word| word.parse().ok()).next();
+    let documents: usize = count.unwrap_or(100_000);
     let folder = tempfile::tempdir().unwrap();
     let client = Client::new(NetOptions::default()).unwrap();
     let context = Context::new(client, folder.path());
@@ -89,13 +89,13 @@ fn main() {
 
     let mut indexing = Duration::ZERO;
     let all = ProcessTime::now();
-    let mut making = Duration::ZERO;
+    let mut generating = Duration::ZERO;
     let mut slowest = Duration::ZERO;
     for start in (0..documents).step_by(batch_size) {
         let end = documents.min(start + batch_size);
         let begin = ThreadTime::now();
         let batch: Vec<_> = (start..end).map(document).collect();
-        making += begin.elapsed();
+        generating += begin.elapsed();
         let begin = Instant::now();
         let verdicts = runtime.block_on(sink.deliver(&batch, Timestamp::UNIX_EPOCH));
         let took = begin.elapsed();
@@ -105,13 +105,13 @@ fn main() {
     }
     let rate = |time: Duration| documents as f64 / time.as_secs_f64();
     println!(
-        "delivered {documents} documents of {WORDS_PER_TEXT} words in {indexing:.1?}: {:.0} a second, each batch of {batch_size} committed (slowest {slowest:.0?})",
+        "delivered {documents} documents of {WORDS_PER_TEXT} words in {indexing:.1?}: {:.0} per second, each batch of {batch_size} committed (slowest {slowest:.0?})",
         rate(indexing)
     );
-    // What a machine with nothing else to do would need, on one core.
-    let cpu = all.elapsed().saturating_sub(making);
+    // CPU time on one core, without generating the documents.
+    let cpu = all.elapsed().saturating_sub(generating);
     println!(
-        "that took {cpu:.1?} of CPU: {:.0} for each second of one core",
+        "that took {cpu:.1?} of CPU: {:.0} per second of one core",
         rate(cpu)
     );
 
@@ -139,7 +139,7 @@ fn main() {
     let begin = Instant::now();
     rebuild(&path, made, true, |_| {}).unwrap();
     println!(
-        "rebuilt in {:.1?}: {:.0} a second",
+        "rebuilt in {:.1?}: {:.0} per second",
         begin.elapsed(),
         rate(begin.elapsed())
     );
@@ -148,11 +148,11 @@ fn main() {
 
 /// A thousand queries of one to three words, some filtered.
 fn report(index: &SearchIndex, state: &str) {
-    let mut dice = Dice(4711);
+    let mut rng = Rng(4711);
     let mut times = Vec::new();
     let mut found = 0;
     for n in 0..1000 {
-        let words: Vec<_> = (0..1 + n % 3).map(|_| dice.word()).collect();
+        let words: Vec<_> = (0..1 + n % 3).map(|_| rng.word()).collect();
         let mut query = SearchQuery::new(words.join(" "));
         if n % 4 == 1 {
             query.source = Some(format!("Site {}", n % 500));

@@ -1,5 +1,5 @@
-//! What can be said of a sink in the configuration, and the sink that is built
-//! of it. Keys that don't exist are refused; secrets are named, never written.
+//! The configuration of a sink, and the sink built from it. Unknown keys are
+//! rejected; secrets are named by variable or file, never written inline.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::firestore::{Firestore, FirestoreConfig};
 use crate::gorse::{Gorse, GorseConfig};
 use crate::jsonl::{Jsonl, JsonlConfig};
 use crate::nats::{Nats, NatsConfig};
-use crate::pages::Pages;
+use crate::page_source::PageSource;
 use crate::search::{Search, SearchConfig};
 use crate::sink::Sink;
 use crate::warc::{Warc, WarcConfig};
@@ -36,22 +36,22 @@ pub enum SinkConfig {
     Nats(NatsConfig),
 }
 
-/// Gives the value of a variable, if it is set.
+/// Returns the value of a variable, if it is set.
 pub type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// What sinks are built with.
 pub struct Context {
     pub client: Client,
-    /// Where relative paths start.
+    /// Relative paths are resolved against it.
     pub folder: PathBuf,
     /// Looks up environment variables.
     pub environment: Box<Environment>,
-    /// Where pages are kept, if they are.
-    pub pages: Option<Arc<dyn Pages>>,
+    /// Archived raw pages, if there is an archive.
+    pub pages: Option<Arc<dyn PageSource>>,
 }
 
 impl Context {
-    /// With the environment of this process, and without pages.
+    /// With the environment of this process, and without a page archive.
     pub fn new(client: Client, folder: impl Into<PathBuf>) -> Self {
         Self {
             client,
@@ -71,12 +71,12 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Why a sink can't be built, with what to change.
+/// Why a sink cannot be built, and the setting to change.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct BuildError(pub(crate) String);
 
-/// Builds a sink. Connects to nothing yet.
+/// Builds a sink without connecting to it.
 pub fn build(
     name: &str,
     config: &SinkConfig,
@@ -102,7 +102,7 @@ pub fn build(
             Nats::new(name, config, context).map(|sink| Box::new(sink) as _)
         }
     };
-    built.map_err(|BuildError(why)| BuildError(format!("sink {name:?}: {why}")))
+    built.map_err(|BuildError(error)| BuildError(format!("sink {name:?}: {error}")))
 }
 
 /// For settings that are on unless switched off.

@@ -1,11 +1,11 @@
 //! Elasticsearch and OpenSearch: `_bulk` requests into the `raw_content` index,
 //! one verdict for each item. Installs its index template before the first
-//! delivery. Never refreshes: when documents become visible is the server's.
+//! delivery. Never refreshes: the server decides when documents become visible.
 
+mod backpressure;
 mod bulk;
 mod fields;
 mod install;
-mod pace;
 mod template;
 
 use std::collections::VecDeque;
@@ -25,23 +25,23 @@ use tidings_net::http::Method;
 use tokio::sync::Mutex;
 
 use crate::config::{BuildError, Context, yes};
-use crate::endpoint::{Body, Endpoint, no_reply};
-use crate::pages::Pages;
+use crate::endpoint::{Body, Endpoint, transport_error};
+use crate::licensed_text;
+use crate::page_source::PageSource;
 use crate::secret;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
+use backpressure::Backpressure;
 use bulk::Outcome;
-use pace::Pace;
 
 /// `kind = "elasticsearch"` (or `"opensearch"`).
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ElasticsearchConfig {
     pub url: String,
-    /// The alias that is written to; `NAME-000001` is made behind it.
+    /// The write alias; its first index is `NAME-000001`.
     #[serde(default = "raw_content")]
     pub index: String,
-    /// An index for each source instead: `<source name>_raw_content`.
+    /// One index per source instead: `<source name>_raw_content`.
     #[serde(default)]
     pub per_source: bool,
     pub user: Option<String>,
@@ -49,10 +49,10 @@ pub struct ElasticsearchConfig {
     pub password_file: Option<PathBuf>,
     pub api_key_env: Option<String>,
     pub api_key_file: Option<PathBuf>,
-    /// Fills `raw_html` where the page was kept.
+    /// Fills `raw_html` where the page is archived.
     #[serde(default)]
     pub raw_html: bool,
-    /// False: only what the licence lets us pass on.
+    /// False: only what the licence allows to export.
     #[serde(default = "yes")]
     pub full_text: bool,
     #[serde(default = "max_docs")]
@@ -85,11 +85,11 @@ pub(crate) struct Elasticsearch {
     index: String,
     per_source: bool,
     full_text: bool,
-    /// Where raw HTML comes from, if it is wanted.
-    pages: Option<Arc<dyn Pages>>,
+    /// Source of raw HTML, if it is enabled.
+    pages: Option<Arc<dyn PageSource>>,
     /// The fields of the mapping.
-    known: Map<String, Value>,
-    pace: Pace,
+    mapping: Map<String, Value>,
+    backpressure: Backpressure,
     is_installed: Mutex<bool>,
 }
 
@@ -104,19 +104,19 @@ impl fmt::Debug for Elasticsearch {
     }
 }
 
-/// One document of a request.
-struct Part {
-    /// Its place in the batch.
+/// One document of a bulk request.
+struct BulkItem {
+    /// Its index in the batch.
     at: usize,
     lines: Vec<u8>,
     has_html: bool,
 }
 
-/// How a request ended.
-enum Sent {
+/// The result of a bulk request.
+enum SendOutcome {
     Items(Vec<Outcome>),
     TooLarge,
-    Refused(Verdict),
+    Rejected(Verdict),
 }
 
 impl Elasticsearch {
@@ -154,17 +154,17 @@ impl Elasticsearch {
         };
         if !is_index_name(&config.index) {
             return Err(BuildError(format!(
-                "index {:?} is not a name: lower-case letters, digits, _ and -, beginning with a letter",
+                "index {:?} is not a valid name: use lower-case letters, digits, _ and -, beginning with a letter",
                 config.index
             )));
         }
         if config.raw_html && context.pages.is_none() {
             return Err(BuildError(
-                "raw_html = true needs pages, and none are kept".to_owned(),
+                "raw_html = true needs a page archive, and there is none".to_owned(),
             ));
         }
         let mappings = template::mappings();
-        let known = mappings["properties"].as_object().cloned();
+        let properties = mappings["properties"].as_object().cloned();
         Ok(Self {
             name: name.to_owned(),
             endpoint,
@@ -172,21 +172,26 @@ impl Elasticsearch {
             per_source: config.per_source,
             full_text: config.full_text,
             pages: context.pages.clone().filter(|_| config.raw_html),
-            known: known.unwrap_or_default(),
-            pace: Pace::new(config.max_docs, config.max_bytes),
+            mapping: properties.unwrap_or_default(),
+            backpressure: Backpressure::new(config.max_docs, config.max_bytes),
             is_installed: Mutex::new(false),
         })
     }
 
-    /// The lines of one document, or why it can't be sent.
-    async fn part(&self, at: usize, document: &Document, with_html: bool) -> Result<Part, Verdict> {
+    /// The lines of one document, or the verdict if it is not sendable.
+    async fn bulk_item(
+        &self,
+        at: usize,
+        document: &Document,
+        with_html: bool,
+    ) -> Result<BulkItem, Verdict> {
         if let Some(reason) = bulk::unsendable(document) {
             return Err(Verdict::dead(reason));
         }
         let page = match &self.pages {
             Some(pages) if with_html => pages.page(document).await.map_err(|error| {
                 Verdict::retry(format!(
-                    "the page of {} can't be read: {error}",
+                    "cannot read the archived page of {}: {error}",
                     document.id
                 ))
             })?,
@@ -194,66 +199,67 @@ impl Elasticsearch {
         };
         let html = page.map(|page| String::from_utf8_lossy(&page.body).into_owned());
         let has_html = html.is_some();
-        let text = text::of(document, self.full_text);
-        let source = fields::source(document, &self.known, text, html);
+        let text = licensed_text::of(document, self.full_text);
+        let source = fields::source(document, &self.mapping, text, html);
         let index = if self.per_source {
             fields::index_of_source(&document.source_name)
         } else {
             self.index.clone()
         };
-        Ok(Part {
+        Ok(BulkItem {
             at,
             lines: bulk::lines(document, &index, !self.per_source, &source),
             has_html,
         })
     }
 
-    /// Sends parts, in halves where the server finds them too large, and fills
-    /// in their verdicts. An error is for all that was not sent yet.
+    /// Sends items, bisecting requests that are too large, and fills in their
+    /// verdicts. An error is the verdict of all that were not sent.
     async fn flush(
         &self,
         batch: &[Document],
-        mut parts: Vec<Part>,
+        mut items: Vec<BulkItem>,
         verdicts: &mut [Verdict],
         now: Timestamp,
     ) -> Result<(), Verdict> {
-        let mut waiting: VecDeque<Range<usize>> = VecDeque::new();
-        waiting.push_back(0..parts.len());
-        while let Some(run) = waiting.pop_front() {
+        let mut pending: VecDeque<Range<usize>> = VecDeque::new();
+        pending.push_back(0..items.len());
+        while let Some(run) = pending.pop_front() {
             if run.is_empty() {
                 continue;
             }
-            match self.send(&parts[run.clone()], now).await {
-                Sent::Items(outcomes) => self.note(&parts[run], outcomes, verdicts).await,
-                Sent::TooLarge if run.len() > 1 => {
-                    self.pace.too_large(bytes(&parts[run.clone()]));
+            match self.send(&items[run.clone()], now).await {
+                SendOutcome::Items(outcomes) => self.record(&items[run], outcomes, verdicts).await,
+                SendOutcome::TooLarge if run.len() > 1 => {
+                    self.backpressure
+                        .record_too_large(bytes(&items[run.clone()]));
                     let Range { start, end } = run;
                     let middle = start + (end - start) / 2;
-                    waiting.push_front(middle..end);
-                    waiting.push_front(start..middle);
+                    pending.push_front(middle..end);
+                    pending.push_front(start..middle);
                 }
-                Sent::TooLarge if parts[run.start].has_html => {
-                    // The text matters more than the page around it.
-                    let at = parts[run.start].at;
-                    match self.part(at, &batch[at], false).await {
-                        Ok(part) => {
-                            parts[run.start] = part;
-                            waiting.push_front(run);
+                SendOutcome::TooLarge if items[run.start].has_html => {
+                    // Drop the raw HTML: the text matters more.
+                    let at = items[run.start].at;
+                    match self.bulk_item(at, &batch[at], false).await {
+                        Ok(item) => {
+                            items[run.start] = item;
+                            pending.push_front(run);
                         }
                         Err(verdict) => verdicts[at] = verdict,
                     }
                 }
-                Sent::TooLarge => {
-                    let part = &parts[run.start];
-                    verdicts[part.at] = Verdict::dead(format!(
-                        "413: {} bytes are more than the server takes; http.max_content_length is its limit",
-                        part.lines.len()
+                SendOutcome::TooLarge => {
+                    let item = &items[run.start];
+                    verdicts[item.at] = Verdict::dead(format!(
+                        "413: document too large: {} bytes; raise the server's http.max_content_length",
+                        item.lines.len()
                     ));
                 }
-                Sent::Refused(verdict) => {
-                    let unsent = waiting.into_iter().chain([run]).flatten();
-                    for part in unsent {
-                        verdicts[parts[part].at] = verdict.clone();
+                SendOutcome::Rejected(verdict) => {
+                    let unsent = pending.into_iter().chain([run]).flatten();
+                    for item in unsent {
+                        verdicts[items[item].at] = verdict.clone();
                     }
                     return Err(verdict);
                 }
@@ -262,28 +268,31 @@ impl Elasticsearch {
         Ok(())
     }
 
-    async fn note(&self, parts: &[Part], outcomes: Vec<Outcome>, verdicts: &mut [Verdict]) {
+    async fn record(&self, items: &[BulkItem], outcomes: Vec<Outcome>, verdicts: &mut [Verdict]) {
         if outcomes.iter().any(|it| matches!(it, Outcome::NoIndex(_))) {
             *self.is_installed.lock().await = false;
         }
-        if outcomes.iter().any(|it| matches!(it, Outcome::Overrun(_))) {
-            self.pace.overrun();
+        if outcomes
+            .iter()
+            .any(|it| matches!(it, Outcome::Overloaded(_)))
+        {
+            self.backpressure.record_overload();
         } else {
-            self.pace.well();
+            self.backpressure.record_success();
         }
-        for (part, outcome) in parts.iter().zip(outcomes) {
-            verdicts[part.at] = outcome.verdict();
+        for (item, outcome) in items.iter().zip(outcomes) {
+            verdicts[item.at] = outcome.verdict();
         }
     }
 
-    async fn send(&self, parts: &[Part], now: Timestamp) -> Sent {
-        let lines: Vec<&[u8]> = parts.iter().map(|part| part.lines.as_slice()).collect();
+    async fn send(&self, items: &[BulkItem], now: Timestamp) -> SendOutcome {
+        let lines: Vec<&[u8]> = items.iter().map(|item| item.lines.as_slice()).collect();
         let body = Body {
             content_type: "application/x-ndjson",
             bytes: bulk::gzip(&lines),
             is_gzip: true,
         };
-        let path = format!("/_bulk?filter_path={}", bulk::REPLY);
+        let path = format!("/_bulk?filter_path={}", bulk::FILTER_PATH);
         let response = match self
             .endpoint
             .send(Method::POST, &path, Some(body), &[])
@@ -291,53 +300,53 @@ impl Elasticsearch {
         {
             Ok(response) => response,
             Err(failure) => {
-                // Some servers hang up instead of saying 413.
-                self.pace.overrun();
-                return Sent::Refused(no_reply(&failure));
+                // Some servers close the connection instead of returning 413.
+                self.backpressure.record_overload();
+                return SendOutcome::Rejected(transport_error(&failure));
             }
         };
         match response.status {
-            200 => match bulk::outcomes(&response.body, parts.len()) {
-                Some(outcomes) => Sent::Items(outcomes),
-                None => Sent::Refused(Verdict::retry(format!(
-                    "not a reply to a bulk request of {}: {}",
-                    parts.len(),
+            200 => match bulk::outcomes(&response.body, items.len()) {
+                Some(outcomes) => SendOutcome::Items(outcomes),
+                None => SendOutcome::Rejected(Verdict::retry(format!(
+                    "unexpected response to a bulk request of {} items: {}",
+                    items.len(),
                     self.endpoint.excerpt(&response)
                 ))),
             },
-            413 => Sent::TooLarge,
+            413 => SendOutcome::TooLarge,
             status => {
                 if matches!(status, 429 | 503) {
-                    self.pace.overrun();
+                    self.backpressure.record_overload();
                 }
                 if status == 404 {
                     *self.is_installed.lock().await = false;
                 }
-                Sent::Refused(self.endpoint.refused(&response, now))
+                SendOutcome::Rejected(self.endpoint.retry_verdict(&response, now))
             }
         }
     }
 
-    async fn ask(
+    async fn request(
         &self,
         method: Method,
         path: &str,
         body: Option<Body>,
     ) -> Result<Response, Verdict> {
         let sent = self.endpoint.send(method, path, body, &[]).await;
-        sent.map_err(|failure| no_reply(&failure))
+        sent.map_err(|failure| transport_error(&failure))
     }
 }
 
-fn bytes(parts: &[Part]) -> usize {
-    parts.iter().map(|part| part.lines.len()).sum()
+fn bytes(items: &[BulkItem]) -> usize {
+    items.iter().map(|item| item.lines.len()).sum()
 }
 
 fn json_of(response: &Response) -> Value {
     serde_json::from_slice(&response.body).unwrap_or_default()
 }
 
-fn words(verdict: Verdict) -> String {
+fn error_text(verdict: Verdict) -> String {
     match verdict {
         Verdict::Accepted => String::new(),
         Verdict::Retry { error, .. } => error,
@@ -346,10 +355,10 @@ fn words(verdict: Verdict) -> String {
 }
 
 fn is_index_name(name: &str) -> bool {
-    let is_fine = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_' | '-');
+    let is_allowed = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '_' | '-');
     name.len() <= 200
         && name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(is_fine)
+        && name.chars().all(is_allowed)
 }
 
 #[async_trait]
@@ -359,7 +368,7 @@ impl Sink for Elasticsearch {
     }
 
     fn limits(&self) -> BatchLimits {
-        self.pace.limits()
+        self.backpressure.limits()
     }
 
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict> {
@@ -369,45 +378,45 @@ impl Sink for Elasticsearch {
         if let Err(verdict) = self.install(now).await {
             return vec![verdict; batch.len()];
         }
-        let mut verdicts = vec![Verdict::retry("it was not sent"); batch.len()];
-        let mut waiting: Vec<Part> = Vec::new();
+        let mut verdicts = vec![Verdict::retry("not sent"); batch.len()];
+        let mut pending: Vec<BulkItem> = Vec::new();
         for (at, document) in batch.iter().enumerate() {
-            let part = match self.part(at, document, true).await {
-                Ok(part) => part,
+            let item = match self.bulk_item(at, document, true).await {
+                Ok(item) => item,
                 Err(verdict) => {
                     verdicts[at] = verdict;
                     continue;
                 }
             };
-            let limits = self.pace.limits();
-            let is_full = waiting.len() >= limits.max_docs
-                || bytes(&waiting) + part.lines.len() > limits.max_bytes;
-            if is_full && !waiting.is_empty() {
-                let full = std::mem::take(&mut waiting);
+            let limits = self.backpressure.limits();
+            let is_full = pending.len() >= limits.max_docs
+                || bytes(&pending) + item.lines.len() > limits.max_bytes;
+            if is_full && !pending.is_empty() {
+                let full = std::mem::take(&mut pending);
                 if let Err(verdict) = self.flush(batch, full, &mut verdicts, now).await {
-                    // A server that refused the last request is left in peace.
+                    // No further requests to a server that rejected the last one.
                     verdicts[at..].fill(verdict);
                     return verdicts;
                 }
             }
-            waiting.push(part);
+            pending.push(item);
         }
-        // Its verdicts are filled in either way, and there is nothing after it.
-        let _ = self.flush(batch, waiting, &mut verdicts, now).await;
+        // Its verdicts are filled in either way, and it is the last request.
+        let _ = self.flush(batch, pending, &mut verdicts, now).await;
         verdicts
     }
 
     async fn check(&self, now: Timestamp) -> Report {
         let mut report = Report::default();
-        if !report.note("connection and credentials", self.greet().await) {
+        if !report.record("connection and credentials", self.server_version().await) {
             return report;
         }
         let installed = self.install(now).await;
         let installed = installed
             .map(|()| "the index template is installed".to_owned())
-            .map_err(words);
-        if report.note("template", installed) {
-            report.note("index", self.compare_mapping().await);
+            .map_err(error_text);
+        if report.record("template", installed) {
+            report.record("index", self.compare_mapping().await);
         }
         report
     }

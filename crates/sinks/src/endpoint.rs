@@ -1,6 +1,6 @@
-//! An HTTP service that a sink talks to: its address, the headers that prove
-//! who we are, and what its refusals mean. Every request goes through the one
-//! door (`tidings_net::Client`); no secret gets into an error.
+//! The HTTP endpoint of a sink: its URL, its authentication headers, and what
+//! its error responses mean. Every request goes through the guarded HTTP client
+//! (`tidings_net::Client`); no secret gets into an error.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::config::BuildError;
 use crate::secret::Secret;
 use crate::sink::Verdict;
 
-/// How much of a reply is worth repeating.
+/// Characters of a response body that an error quotes.
 const EXCERPT_CHARS: usize = 300;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(crate) struct Endpoint {
     pub(crate) read_at_most: Option<usize>,
 }
 
-/// A body and what it is.
+/// A request body and its content type.
 pub(crate) struct Body {
     pub(crate) content_type: &'static str,
     pub(crate) bytes: Vec<u8>,
@@ -51,7 +51,7 @@ impl Endpoint {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
             return Err(BuildError(
-                "url holds a user name or password; name them with the *_env or *_file settings"
+                "url contains a user name or password; set them with the *_env or *_file settings"
                     .to_owned(),
             ));
         }
@@ -75,7 +75,7 @@ impl Endpoint {
         let value = HeaderValue::from_str(&format!("{prefix}{}", secret.expose()));
         let mut value = value.map_err(|_| {
             BuildError(format!(
-                "the secret for {name} has characters that no header can carry"
+                "the secret for {name} has characters that are invalid in an HTTP header"
             ))
         })?;
         value.set_sensitive(true);
@@ -86,7 +86,7 @@ impl Endpoint {
 
     pub(crate) fn with_password(self, user: &str, password: &Secret) -> Result<Self, BuildError> {
         if user.contains(':') {
-            return Err(BuildError("a user name can't have a colon".to_owned()));
+            return Err(BuildError("user must not contain a colon".to_owned()));
         }
         let pair = format!("{user}:{}", password.expose());
         let pair = base64::engine::general_purpose::STANDARD.encode(pair);
@@ -96,18 +96,18 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Takes this out of every text of the other side.
-    pub(crate) fn hiding(mut self, secret: Secret) -> Self {
+    /// Redacts this secret from every text of the server.
+    pub(crate) fn redacting(mut self, secret: Secret) -> Self {
         self.secrets.push(secret);
         self
     }
 
-    /// The server. What follows in an address may be a secret, too.
+    /// Scheme, host and port. The path of a URL may be a secret, too.
     pub(crate) fn server(&self) -> &str {
         &self.url.as_url()[..url::Position::BeforePath]
     }
 
-    fn address(&self, path: &str) -> Result<FetchUrl, Failure> {
+    fn url_of(&self, path: &str) -> Result<FetchUrl, Failure> {
         if path.is_empty() {
             return Ok(self.url.clone());
         }
@@ -117,7 +117,7 @@ impl Endpoint {
         })
     }
 
-    /// Asks under this path below the address; the address itself without one.
+    /// Sends a request to this path below the URL; to the URL itself if empty.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -125,7 +125,7 @@ impl Endpoint {
         body: Option<Body>,
         extra: &[(HeaderName, HeaderValue)],
     ) -> Result<Response, Failure> {
-        let url = self.address(path)?;
+        let url = self.url_of(path)?;
         let mut request = Request::get(url, Purpose::Api);
         request.method = method;
         request.time_limit = Some(self.time_limit);
@@ -146,18 +146,18 @@ impl Endpoint {
         self.client.fetch(request, Redirects::Report).await
     }
 
-    /// The start of a reply, for people, without our secrets.
+    /// The start of a response body, in one line, without our secrets.
     pub(crate) fn excerpt(&self, response: &Response) -> String {
         let text = String::from_utf8_lossy(&response.body);
-        self.readable(&text)
+        self.sanitize(&text)
     }
 
-    /// A text of the other side, made fit to be shown.
-    pub(crate) fn readable(&self, text: &str) -> String {
+    /// A text of the server, shortened and redacted for an error message.
+    pub(crate) fn sanitize(&self, text: &str) -> String {
         let hidden = self
             .secrets
             .iter()
-            .fold(text.to_owned(), |text, secret| secret.hide_in(&text));
+            .fold(text.to_owned(), |text, secret| secret.redact(&text));
         let words: Vec<&str> = hidden
             .split(|c: char| c.is_whitespace() || c.is_control())
             .filter(|word| !word.is_empty())
@@ -169,19 +169,19 @@ impl Endpoint {
         }
     }
 
-    /// The verdict on everything that was sent when the whole was refused.
-    pub(crate) fn refused(&self, response: &Response, now: Timestamp) -> Verdict {
+    /// The verdict for all documents of a request that was rejected as a whole.
+    pub(crate) fn retry_verdict(&self, response: &Response, now: Timestamp) -> Verdict {
         let after = response
             .header("retry-after")
             .and_then(|header| retry_after(header, now));
         Verdict::Retry {
-            error: self.refusal(response),
+            error: self.describe_error(response),
             after,
         }
     }
 
-    /// A refusal in words, with what to do where that is known.
-    pub(crate) fn refusal(&self, response: &Response) -> String {
+    /// The error response in words, with the next step where it is known.
+    pub(crate) fn describe_error(&self, response: &Response) -> String {
         let status = response.status;
         let hint = match status {
             300..=399 => "; redirects are not followed: set url to the final address",
@@ -191,13 +191,13 @@ impl Endpoint {
         };
         let excerpt = self.excerpt(response);
         match excerpt.as_str() {
-            "" => format!("{} answered {status}{hint}", self.server()),
-            _ => format!("{} answered {status}: {excerpt}{hint}", self.server()),
+            "" => format!("{} returned {status}{hint}", self.server()),
+            _ => format!("{} returned {status}: {excerpt}{hint}", self.server()),
         }
     }
 }
 
-/// The verdict when nothing came back: it may have arrived or not.
-pub(crate) fn no_reply(failure: &Failure) -> Verdict {
+/// The verdict when no response arrived: the request may have been processed or not.
+pub(crate) fn transport_error(failure: &Failure) -> Verdict {
     Verdict::retry(failure.to_string())
 }

@@ -1,9 +1,9 @@
 //! Firestore: documents into a collection, by `batchWrite`, with a verdict for
-//! each write. What is there is read first and written over only if it has not
+//! each write. The existing document is read first and replaced only if it has not
 //! changed since, so an older revision never replaces a newer one. An exporter:
-//! only what the licence allows leaves the house.
+//! only what the licence allows is sent.
 
-mod status;
+mod run_status;
 mod token;
 mod values;
 
@@ -21,14 +21,14 @@ use tidings_net::http::{HeaderValue, Method, header};
 use tidings_url::legacy::flattened_url_id;
 
 use crate::config::{BuildError, Context};
-use crate::endpoint::{Body, Endpoint, no_reply};
+use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict, runs};
 use token::ServiceAccount;
 
-pub use status::{CollectionMetrics, RunState, SourceError};
+pub use run_status::{CollectionMetrics, RunState, SourceError};
 
-/// Both are the server's own limits, with room to spare for bytes.
+/// The server's own limits, with a margin for bytes.
 const LIMITS: BatchLimits = BatchLimits {
     max_docs: 500,
     max_bytes: 8 * 1024 * 1024,
@@ -38,7 +38,7 @@ const LIMITS: BatchLimits = BatchLimits {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FirestoreConfig {
-    /// Else the one of the service account.
+    /// Default: the project of the service account.
     pub project: Option<String>,
     pub database: Option<String>,
     pub collection: Option<String>,
@@ -46,7 +46,7 @@ pub struct FirestoreConfig {
     /// is set. Not needed with an emulator (`FIRESTORE_EMULATOR_HOST`).
     pub service_account_env: Option<String>,
     pub service_account_file: Option<PathBuf>,
-    /// Instead of Google's.
+    /// Default: Google's.
     pub url: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct Firestore {
     /// `projects/P/databases/D/documents`
     root: String,
     collection: String,
-    /// None with an emulator, where everybody is the owner.
+    /// None with an emulator, which accepts the token `owner`.
     account: Option<ServiceAccount>,
 }
 
@@ -67,19 +67,19 @@ impl fmt::Debug for Firestore {
     }
 }
 
-/// What is there under one name.
-struct There {
+/// The stored document of one name.
+struct Existing {
     key: String,
     revision: i64,
     update_time: String,
 }
 
-/// How a request for writes ended.
-enum Sent {
+/// The result of a `batchWrite`.
+enum SendOutcome {
     Writes(Vec<Verdict>),
-    /// Something in it is bad, or it is too much.
-    Bad(String),
-    Refused(Verdict),
+    /// A write is invalid, or the request is too large.
+    Invalid(String),
+    Rejected(Verdict),
 }
 
 impl Firestore {
@@ -113,7 +113,9 @@ impl Firestore {
             ("collection", collection),
         ] {
             if value.is_empty() || !value.chars().all(is_plain) {
-                return Err(BuildError(format!("{what} {value:?} is not a name")));
+                return Err(BuildError(format!(
+                    "{what} {value:?} is not a valid name: use letters, digits, - and _"
+                )));
             }
         }
         Ok(Self {
@@ -126,7 +128,7 @@ impl Firestore {
     }
 
     fn name_of(&self, document: &Document) -> String {
-        // The id that older collectors gave it, so that theirs are replaced.
+        // The id that older collectors used, so that their documents are replaced.
         let id = flattened_url_id(document.address());
         format!("{}/{}/{id}", self.root, self.collection)
     }
@@ -137,7 +139,8 @@ impl Firestore {
             None => Secret::from("owner".to_owned()),
         };
         let bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose()));
-        let mut bearer = bearer.map_err(|_| Verdict::retry("the token can't be sent"))?;
+        let mut bearer =
+            bearer.map_err(|_| Verdict::retry("the access token is invalid in an HTTP header"))?;
         bearer.set_sensitive(true);
         let path = format!("/v1/{}:{verb}", self.root);
         let headers = [(header::AUTHORIZATION, bearer)];
@@ -145,52 +148,52 @@ impl Firestore {
             .endpoint
             .send(Method::POST, &path, Some(Body::json(body)), &headers)
             .await;
-        let response = sent.map_err(|failure| no_reply(&failure))?;
+        let response = sent.map_err(|failure| transport_error(&failure))?;
         if response.status == 401
             && let Some(account) = &self.account
         {
-            account.forget().await;
-            // Without the server's words, which may repeat the token.
+            account.invalidate_token().await;
+            // Without the response text, which may echo the token.
             return Err(Verdict::retry(
-                "Firestore answered 401 to our token; the next attempt gets another one",
+                "Firestore returned 401; the next attempt uses a new access token",
             ));
         }
         Ok(response)
     }
 
-    /// What is there now under each of these names.
+    /// Reads the stored documents of these names.
     async fn read(
         &self,
         names: &[String],
         now: Timestamp,
-    ) -> Result<HashMap<String, There>, Verdict> {
+    ) -> Result<HashMap<String, Existing>, Verdict> {
         let body = json!({ "documents": names, "mask": { "fieldPaths": ["key", "revision"] } });
         let response = self.call("batchGet", &body, now).await?;
         if !response.is_success() {
-            return Err(self.endpoint.refused(&response, now));
+            return Err(self.endpoint.retry_verdict(&response, now));
         }
         let reply: Option<Vec<Value>> = serde_json::from_slice(&response.body).ok();
-        let answers = reply.unwrap_or_default();
-        let mut answered = 0;
-        let mut there = HashMap::new();
-        for answer in &answers {
-            let found = &answer["found"];
-            if answer["missing"].is_string() {
-                answered += 1;
+        let results = reply.unwrap_or_default();
+        let mut known = 0;
+        let mut existing = HashMap::new();
+        for result in &results {
+            let found = &result["found"];
+            if result["missing"].is_string() {
+                known += 1;
             } else if let (Some(name), Some(time)) =
                 (found["name"].as_str(), found["updateTime"].as_str())
             {
-                answered += 1;
+                known += 1;
                 let fields = &found["fields"];
                 let revision = fields["revision"]["integerValue"].as_str();
-                there.insert(
+                existing.insert(
                     name.to_owned(),
-                    There {
+                    Existing {
                         key: fields["key"]["stringValue"]
                             .as_str()
                             .unwrap_or_default()
                             .to_owned(),
-                        // One of another collector's has none.
+                        // Documents of other collectors have none.
                         revision: revision
                             .and_then(|text| text.parse().ok())
                             .unwrap_or(i64::MIN),
@@ -199,60 +202,60 @@ impl Firestore {
                 );
             }
         }
-        if answered == names.len() {
-            Ok(there)
+        if known == names.len() {
+            Ok(existing)
         } else {
             let excerpt = self.endpoint.excerpt(&response);
             Err(Verdict::retry(format!(
-                "not a reply about {} documents: {excerpt}",
+                "unexpected response to batchGet of {} documents: {excerpt}",
                 names.len()
             )))
         }
     }
 
-    /// The write of a document, unless what is there is as new.
-    fn write(&self, document: &Document, name: &str, there: Option<&There>) -> Option<Value> {
+    /// The write of a document, unless the stored one is as new.
+    fn write(&self, document: &Document, name: &str, existing: Option<&Existing>) -> Option<Value> {
         let fields = values::fields(document);
-        let Some(there) = there else {
+        let Some(existing) = existing else {
             return Some(json!({
                 "update": { "name": name, "fields": fields },
                 "currentDocument": { "exists": false },
             }));
         };
-        // Two addresses can share a legacy id; then the later one has it.
-        if there.key == document.id && there.revision >= document.revision {
+        // Two URLs can share a legacy id; then the later write wins.
+        if existing.key == document.id && existing.revision >= document.revision {
             return None;
         }
         let mask: Vec<_> = fields.keys().filter(|name| *name != "createdAt").collect();
         Some(json!({
             "update": { "name": name, "fields": fields },
             "updateMask": { "fieldPaths": mask },
-            "currentDocument": { "updateTime": there.update_time },
+            "currentDocument": { "updateTime": existing.update_time },
         }))
     }
 
-    async fn send(&self, writes: &[Value], now: Timestamp) -> Sent {
+    async fn send(&self, writes: &[Value], now: Timestamp) -> SendOutcome {
         let response = match self
             .call("batchWrite", &json!({ "writes": writes }), now)
             .await
         {
             Ok(response) => response,
-            Err(verdict) => return Sent::Refused(verdict),
+            Err(verdict) => return SendOutcome::Rejected(verdict),
         };
         match response.status {
             200 => {}
-            400 | 413 => return Sent::Bad(self.endpoint.refusal(&response)),
-            _ => return Sent::Refused(self.endpoint.refused(&response, now)),
+            400 | 413 => return SendOutcome::Invalid(self.endpoint.describe_error(&response)),
+            _ => return SendOutcome::Rejected(self.endpoint.retry_verdict(&response, now)),
         }
         let reply: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         match reply["status"].as_array() {
             Some(all) if all.len() == writes.len() => {
-                Sent::Writes(all.iter().map(|one| self.judge(one)).collect())
+                SendOutcome::Writes(all.iter().map(|one| self.write_verdict(one)).collect())
             }
             _ => {
                 let excerpt = self.endpoint.excerpt(&response);
-                Sent::Refused(Verdict::retry(format!(
-                    "not a reply to {} writes: {excerpt}",
+                SendOutcome::Rejected(Verdict::retry(format!(
+                    "unexpected response to {} writes: {excerpt}",
                     writes.len()
                 )))
             }
@@ -260,24 +263,26 @@ impl Firestore {
     }
 
     /// A `google.rpc.Status`; without a code it is a success.
-    fn judge(&self, status: &Value) -> Verdict {
+    fn write_verdict(&self, status: &Value) -> Verdict {
         const INVALID_ARGUMENT: i64 = 3;
         let message = self
             .endpoint
-            .readable(status["message"].as_str().unwrap_or_default());
+            .sanitize(status["message"].as_str().unwrap_or_default());
         let code = match &status["code"] {
             Value::Null if status.is_object() => 0,
             code => code.as_i64().unwrap_or(-1),
         };
         match code {
             0 => Verdict::Accepted,
-            INVALID_ARGUMENT => Verdict::dead(format!("Firestore refused it: {message}")),
-            _ => Verdict::retry(format!("Firestore said {code}: {message}")),
+            INVALID_ARGUMENT => {
+                Verdict::dead(format!("Firestore rejected the document: {message}"))
+            }
+            _ => Verdict::retry(format!("Firestore returned code {code}: {message}")),
         }
     }
 
-    /// One round: each name at most once, as a request must have it.
-    async fn round(
+    /// Writes one round: each name at most once, as a request requires.
+    async fn write_round(
         &self,
         batch: &[Document],
         round: &[(usize, String)],
@@ -285,11 +290,11 @@ impl Firestore {
         now: Timestamp,
     ) -> Result<(), Verdict> {
         let names: Vec<_> = round.iter().map(|(_, name)| name.clone()).collect();
-        let there = self.read(&names, now).await?;
+        let existing = self.read(&names, now).await?;
         let mut writes = Vec::new();
         let mut places = Vec::new();
         for (at, name) in round {
-            match self.write(&batch[*at], name, there.get(name)) {
+            match self.write(&batch[*at], name, existing.get(name)) {
                 Some(write) => {
                     writes.push(write);
                     places.push(*at);
@@ -297,29 +302,29 @@ impl Firestore {
                 None => verdicts[*at] = Verdict::Accepted,
             }
         }
-        let mut waiting: VecDeque<_> =
+        let mut pending: VecDeque<_> =
             runs(&writes, LIMITS, |write| write.to_string().len()).collect();
-        while let Some(run) = waiting.pop_front() {
+        while let Some(run) = pending.pop_front() {
             match self.send(&writes[run.clone()], now).await {
-                Sent::Writes(all) => {
+                SendOutcome::Writes(all) => {
                     for (at, verdict) in places[run].iter().zip(all) {
                         verdicts[*at] = verdict;
                     }
                 }
-                Sent::Bad(_) if run.len() > 1 => {
+                SendOutcome::Invalid(_) if run.len() > 1 => {
                     let middle = run.start + run.len() / 2;
-                    waiting.push_front(middle..run.end);
-                    waiting.push_front(run.start..middle);
+                    pending.push_front(middle..run.end);
+                    pending.push_front(run.start..middle);
                 }
-                Sent::Bad(reason) => verdicts[places[run.start]] = Verdict::dead(reason),
-                Sent::Refused(verdict) => return Err(verdict),
+                SendOutcome::Invalid(reason) => verdicts[places[run.start]] = Verdict::dead(reason),
+                SendOutcome::Rejected(verdict) => return Err(verdict),
             }
         }
         Ok(())
     }
 
-    /// Replaces one document of the collector's own.
-    async fn put(
+    /// Replaces one of the run status documents.
+    async fn replace(
         &self,
         path: &str,
         fields: serde_json::Map<String, Value>,
@@ -328,18 +333,19 @@ impl Firestore {
         let name = format!("{}/{path}", self.root);
         let write = json!({ "update": { "name": name, "fields": fields } });
         match self.send(&[write], now).await {
-            Sent::Writes(all) => match all.into_iter().next() {
+            SendOutcome::Writes(all) => match all.into_iter().next() {
                 Some(Verdict::Accepted) => Ok(()),
                 Some(Verdict::Retry { error, .. }) => Err(error),
                 Some(Verdict::Dead { reason }) => Err(reason),
-                None => Err("no reply".to_owned()),
+                None => Err("the response has no status".to_owned()),
             },
-            Sent::Bad(why) | Sent::Refused(Verdict::Retry { error: why, .. }) => Err(why),
-            Sent::Refused(_) => Err("refused".to_owned()),
+            SendOutcome::Invalid(why)
+            | SendOutcome::Rejected(Verdict::Retry { error: why, .. }) => Err(why),
+            SendOutcome::Rejected(_) => Err("rejected".to_owned()),
         }
     }
 
-    /// How many documents the collection has.
+    /// Number of documents in the collection.
     pub async fn count(&self, now: Timestamp) -> Result<u64, String> {
         let query = json!({ "structuredAggregationQuery": {
             "structuredQuery": { "from": [{ "collectionId": self.collection }] },
@@ -351,14 +357,19 @@ impl Firestore {
             _ => String::new(),
         })?;
         if !response.is_success() {
-            return Err(self.endpoint.refusal(&response));
+            return Err(self.endpoint.describe_error(&response));
         }
         let reply: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let count = &reply[0]["result"]["aggregateFields"]["count"]["integerValue"];
         count
             .as_str()
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| format!("not a count: {}", self.endpoint.excerpt(&response)))
+            .ok_or_else(|| {
+                format!(
+                    "unexpected response to a count: {}",
+                    self.endpoint.excerpt(&response)
+                )
+            })
     }
 }
 
@@ -366,16 +377,18 @@ fn service_account(
     config: &FirestoreConfig,
     context: &Context,
 ) -> Result<ServiceAccount, BuildError> {
-    const USUAL: &str = "FIREBASE_SERVICE_ACCOUNT_JSON";
+    const DEFAULT_ENV: &str = "FIREBASE_SERVICE_ACCOUNT_JSON";
     let file = config.service_account_file.as_deref();
     let is_unnamed = config.service_account_env.is_none() && file.is_none();
     let env = if is_unnamed {
-        Some(USUAL)
+        Some(DEFAULT_ENV)
     } else {
         config.service_account_env.as_deref()
     };
     let json = secret::read(context, "service_account", env, file)?;
-    let json = json.ok_or_else(|| BuildError("no service account is named".to_owned()))?;
+    let json = json.ok_or_else(|| {
+        BuildError("no service account; set service_account_env or service_account_file".to_owned())
+    })?;
     ServiceAccount::new(&json, &context.client)
 }
 
@@ -390,32 +403,32 @@ impl Sink for Firestore {
     }
 
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict> {
-        let mut verdicts = vec![Verdict::retry("it was not sent"); batch.len()];
-        let mut waiting: Vec<(usize, String)> = batch
+        let mut verdicts = vec![Verdict::retry("not sent"); batch.len()];
+        let mut pending: Vec<(usize, String)> = batch
             .iter()
             .enumerate()
             .map(|(at, document)| (at, self.name_of(document)))
             .collect();
-        while !waiting.is_empty() {
-            let mut taken = HashSet::new();
+        while !pending.is_empty() {
+            let mut names = HashSet::new();
             let (mut round, mut later) = (Vec::new(), Vec::new());
-            for (at, name) in waiting {
-                let is_first = round.len() < LIMITS.max_docs && taken.insert(name.clone());
+            for (at, name) in pending {
+                let is_first = round.len() < LIMITS.max_docs && names.insert(name.clone());
                 if is_first {
                     round.push((at, name));
                 } else {
                     later.push((at, name));
                 }
             }
-            if let Err(verdict) = self.round(batch, &round, &mut verdicts, now).await {
-                // What has its verdict keeps it.
-                let unsaid = Verdict::retry("it was not sent");
-                for one in verdicts.iter_mut().filter(|one| **one == unsaid) {
+            if let Err(verdict) = self.write_round(batch, &round, &mut verdicts, now).await {
+                // Documents that have a verdict keep it.
+                let unsent = Verdict::retry("not sent");
+                for one in verdicts.iter_mut().filter(|one| **one == unsent) {
                     *one = verdict.clone();
                 }
                 return verdicts;
             }
-            waiting = later;
+            pending = later;
         }
         verdicts
     }
@@ -424,12 +437,12 @@ impl Sink for Firestore {
         let mut report = Report::default();
         let counted = self.count(now).await;
         let found = counted.map(|count| format!("{} has {count} documents", self.collection));
-        report.note("connection and credentials", found);
+        report.record("connection and credentials", found);
         report
     }
 }
 
-/// Names and numbers, as a map of Firestore's.
+/// Names and numbers as a Firestore map.
 fn number_map(numbers: &BTreeMap<String, u64>) -> Value {
     let fields = numbers
         .iter()

@@ -1,7 +1,7 @@
-//! Gorse, the recommender: documents as items, by `POST /api/items`. One bad
-//! item fails its whole request, so what could be bad is looked at before, and a
-//! request that is refused is halved until the bad one stands alone. Gorse keeps
-//! no revisions: what comes last counts.
+//! Gorse, the recommender: documents as items, by `POST /api/items`. One invalid
+//! item fails its whole request, so items are validated before, and a rejected
+//! request is bisected until the invalid item is isolated. Gorse has no
+//! revisions: the last write wins.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -17,7 +17,7 @@ use tidings_document::Document;
 use tidings_net::http::Method;
 
 use crate::config::{BuildError, Context};
-use crate::endpoint::{Body, Endpoint, no_reply};
+use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::secret;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
 
@@ -70,7 +70,7 @@ impl Gorse {
         })
     }
 
-    async fn send(&self, items: &[(usize, Value)], now: Timestamp) -> Sent {
+    async fn send(&self, items: &[(usize, Value)], now: Timestamp) -> SendOutcome {
         let array = Value::Array(items.iter().map(|(_, item)| item.clone()).collect());
         let body = Some(Body::json(&array));
         let sent = self
@@ -79,47 +79,49 @@ impl Gorse {
             .await;
         let response = match sent {
             Ok(response) => response,
-            Err(failure) => return Sent::Refused(no_reply(&failure)),
+            Err(failure) => return SendOutcome::Rejected(transport_error(&failure)),
         };
         match response.status {
             200 => {
                 let reply: Value = serde_json::from_slice(&response.body).unwrap_or_default();
                 if reply["RowAffected"].is_number() {
-                    return Sent::Stored;
+                    return SendOutcome::Stored;
                 }
                 let excerpt = self.endpoint.excerpt(&response);
-                Sent::Refused(Verdict::retry(format!("not a reply of Gorse: {excerpt}")))
+                SendOutcome::Rejected(Verdict::retry(format!(
+                    "not a response of Gorse: {excerpt}"
+                )))
             }
-            400 | 413 => Sent::Bad(self.endpoint.refusal(&response)),
-            _ => Sent::Refused(self.endpoint.refused(&response, now)),
+            400 | 413 => SendOutcome::Invalid(self.endpoint.describe_error(&response)),
+            _ => SendOutcome::Rejected(self.endpoint.retry_verdict(&response, now)),
         }
     }
 
-    async fn ask(&self, path: &str) -> Result<String, String> {
+    async fn get(&self, path: &str) -> Result<String, String> {
         let sent = self.endpoint.send(Method::GET, path, None, &[]).await;
         let response = sent.map_err(|failure| failure.to_string())?;
         if response.is_success() {
-            Ok(format!("{path} answered {}", response.status))
+            Ok(format!("{path} returned {}", response.status))
         } else {
-            Err(self.endpoint.refusal(&response))
+            Err(self.endpoint.describe_error(&response))
         }
     }
 }
 
-enum Sent {
+enum SendOutcome {
     Stored,
-    /// Something in it is bad, or it is too much.
-    Bad(String),
-    Refused(Verdict),
+    /// An item is invalid, or the request is too large.
+    Invalid(String),
+    Rejected(Verdict),
 }
 
-/// A document as an item, or why it can't be one.
+/// A document as an item, or why it is invalid.
 fn item(document: &Document) -> Result<Value, String> {
     let id = document.id.as_str();
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
     if id.is_empty() || !id.chars().all(is_safe) {
         return Err(format!(
-            "{id:?} can't be an ItemId: it is used in addresses"
+            "{id:?} is not a valid ItemId: it must be safe in a URL path"
         ));
     }
     let moment = document.published_at.unwrap_or(document.fetched_at);
@@ -138,7 +140,7 @@ fn item(document: &Document) -> Result<Value, String> {
     }))
 }
 
-/// ISO 8601; empty, which Gorse allows, for years that it can't read.
+/// ISO 8601; empty, which Gorse allows, for years that it cannot parse.
 fn timestamp(moment: Timestamp) -> String {
     let year = moment.to_zoned(TimeZone::UTC).year();
     if (1..=9999).contains(&year) {
@@ -163,7 +165,7 @@ impl Sink for Gorse {
 
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict> {
         let mut verdicts = vec![Verdict::Accepted; batch.len()];
-        // Of two with one id in a request Gorse keeps the first.
+        // Of two items with one id in a request Gorse stores the first.
         let mut newest: HashMap<&str, usize> = HashMap::new();
         for (at, document) in batch.iter().enumerate() {
             let known = newest.entry(&document.id).or_insert(at);
@@ -181,27 +183,29 @@ impl Sink for Gorse {
                 Err(reason) => verdicts[at] = Verdict::dead(reason),
             }
         }
-        let mut waiting: VecDeque<Range<usize>> = (0..items.len())
+        let mut pending: VecDeque<Range<usize>> = (0..items.len())
             .step_by(self.max_docs)
             .map(|start| start..items.len().min(start + self.max_docs))
             .collect();
-        while let Some(run) = waiting.pop_front() {
+        while let Some(run) = pending.pop_front() {
             match self.send(&items[run.clone()], now).await {
-                Sent::Stored => {}
-                Sent::Bad(_) if run.len() > 1 => {
+                SendOutcome::Stored => {}
+                SendOutcome::Invalid(_) if run.len() > 1 => {
                     let middle = run.start + run.len() / 2;
-                    waiting.push_front(middle..run.end);
-                    waiting.push_front(run.start..middle);
+                    pending.push_front(middle..run.end);
+                    pending.push_front(run.start..middle);
                 }
-                Sent::Bad(reason) => verdicts[items[run.start].0] = Verdict::dead(reason),
-                Sent::Refused(verdict) => {
-                    for unsent in waiting.drain(..).chain([run]).flatten() {
+                SendOutcome::Invalid(reason) => {
+                    verdicts[items[run.start].0] = Verdict::dead(reason);
+                }
+                SendOutcome::Rejected(verdict) => {
+                    for unsent in pending.drain(..).chain([run]).flatten() {
                         verdicts[items[unsent].0] = verdict.clone();
                     }
                 }
             }
         }
-        // An older revision is where the newer one is.
+        // An older revision gets the verdict of the newer one.
         for (at, document) in batch.iter().enumerate() {
             verdicts[at] = verdicts[newest[document.id.as_str()]].clone();
         }
@@ -210,10 +214,10 @@ impl Sink for Gorse {
 
     async fn check(&self, _now: Timestamp) -> Report {
         let mut report = Report::default();
-        if report.note("connection", self.ask("/api/health/live").await)
-            && report.note("ready", self.ask("/api/health/ready").await)
+        if report.record("connection", self.get("/api/health/live").await)
+            && report.record("ready", self.get("/api/health/ready").await)
         {
-            report.note("key", self.ask("/api/items?n=1").await);
+            report.record("key", self.get("/api/items?n=1").await);
         }
         report
     }

@@ -1,6 +1,6 @@
-//! Documents as lines of JSON, in files that are finished by size and day. A
-//! document is accepted when its line is on disk. A log, not a table: every
-//! revision is a line of its own, and the highest one counts.
+//! Documents as lines of JSON, in files rotated by size and day. A document is
+//! accepted when its line is on disk. A log, not a table: every revision is a
+//! line of its own, and readers use the highest one.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -12,9 +12,11 @@ use serde::Deserialize;
 use tidings_document::Document;
 
 use crate::config::{Context, yes};
-use crate::files::{Files, Format, Key, Record, Whole, note};
+use crate::licensed_text;
+use crate::rotating_files::{
+    CompleteRecords, Format, Record, RecordKey, RotatingFiles, record_revision,
+};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
 
 /// `kind = "jsonl"`.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,10 +24,10 @@ use crate::text;
 pub struct JsonlConfig {
     /// The folder of the files.
     pub path: PathBuf,
-    /// A file is finished when it is larger, and when its day (UTC) is over.
+    /// A file is closed when it is larger, and when its day (UTC) is over.
     #[serde(default = "max_file_bytes")]
     pub max_file_bytes: u64,
-    /// False: only what the licence lets us pass on.
+    /// False: only what the licence allows to export.
     #[serde(default = "yes")]
     pub full_text: bool,
 }
@@ -37,7 +39,7 @@ fn max_file_bytes() -> u64 {
 #[derive(Debug)]
 pub(crate) struct Jsonl {
     name: String,
-    files: Files,
+    files: RotatingFiles,
     full_text: bool,
 }
 
@@ -45,33 +47,33 @@ impl Jsonl {
     pub(crate) fn new(name: &str, config: &JsonlConfig, context: &Context) -> Self {
         let format = Format {
             extension: "jsonl",
-            head: |_, _| Vec::new(),
+            header: |_, _| Vec::new(),
             scan,
         };
         let folder = context.folder.join(&config.path);
         Self {
             name: name.to_owned(),
-            files: Files::new(folder, name, config.max_file_bytes, format),
+            files: RotatingFiles::new(folder, name, config.max_file_bytes, format),
             full_text: config.full_text,
         }
     }
 }
 
-/// Up to the first line that is not whole.
-fn scan(file: &mut BufReader<File>) -> io::Result<Whole> {
-    let mut whole = Whole::default();
+/// Scans up to the first incomplete line.
+fn scan(file: &mut BufReader<File>) -> io::Result<CompleteRecords> {
+    let mut complete = CompleteRecords::default();
     let mut line = Vec::new();
     loop {
         line.clear();
         let bytes = file.read_until(b'\n', &mut line)?;
-        let Ok(key) = serde_json::from_slice::<Key>(&line) else {
-            return Ok(whole);
+        let Ok(key) = serde_json::from_slice::<RecordKey>(&line) else {
+            return Ok(complete);
         };
         if line.last() != Some(&b'\n') {
-            return Ok(whole);
+            return Ok(complete);
         }
-        whole.bytes += bytes as u64;
-        note(&mut whole.held, &key.id, key.revision);
+        complete.bytes += bytes as u64;
+        record_revision(&mut complete.revisions, &key.id, key.revision);
     }
 }
 
@@ -92,7 +94,7 @@ impl Sink for Jsonl {
         let mut verdicts = vec![Verdict::Accepted; batch.len()];
         let mut records = Vec::with_capacity(batch.len());
         for (document, verdict) in batch.iter().zip(&mut verdicts) {
-            match text::json(document, self.full_text) {
+            match licensed_text::json(document, self.full_text) {
                 Ok(mut bytes) => {
                     bytes.push(b'\n');
                     records.push(Record {
@@ -115,9 +117,9 @@ impl Sink for Jsonl {
         let mut report = Report::default();
         let opened = self.files.append(Vec::new(), now).await;
         let found = opened
-            .map(|()| format!("{} can be written to", self.files.folder().display()))
+            .map(|()| format!("{} is writable", self.files.folder().display()))
             .map_err(|error| format!("{}: {error}", self.files.folder().display()));
-        report.note("folder", found);
+        report.record("folder", found);
         report
     }
 }

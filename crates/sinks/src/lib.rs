@@ -1,23 +1,23 @@
 //! Where documents go: search indexes, recommenders, streams and files.
 //!
-//! A [`Sink`] takes a batch and gives a [`Verdict`] on each document. It never
-//! waits, retries or remembers what it has not delivered: that is the outbox's.
+//! A [`Sink`] delivers a batch and returns a [`Verdict`] for each document. It
+//! never waits, retries or stores undelivered documents: that is the outbox's.
 //! All HTTP goes through `tidings_net::Client`; time comes in as an argument.
 
 mod config;
 mod elasticsearch;
 mod endpoint;
-mod files;
 mod firestore;
 mod gorse;
 mod hex;
 mod jsonl;
+mod licensed_text;
 mod nats;
-mod pages;
+mod page_source;
+mod rotating_files;
 mod search;
 mod secret;
 mod sink;
-mod text;
 mod warc;
 mod webhook;
 
@@ -27,7 +27,7 @@ pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, Sou
 pub use gorse::GorseConfig;
 pub use jsonl::JsonlConfig;
 pub use nats::NatsConfig;
-pub use pages::{Page, Pages};
+pub use page_source::{Page, PageSource};
 pub use search::{
     Hit, SearchConfig, SearchError, SearchIndex, SearchQuery, SearchResults, Snippet, rebuild,
 };

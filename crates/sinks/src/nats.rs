@@ -1,7 +1,11 @@
 //! NATS JetStream: each document is a message under its source's subject, with
-//! id and revision as message id, by which the server knows a repetition. A
-//! document is accepted when the stream has acknowledged it. A log: the highest
-//! revision counts.
+//! id and revision as message id, by which the server drops duplicates. A document
+//! is accepted when the stream has acknowledged it. A log: readers use the highest
+//! revision.
+//!
+//! The client is our own: async-nats 0.51 dials by itself, without a connector
+//! hook, so the address guard could not be kept together with TLS host names, and
+//! its reads are unbounded.
 
 mod protocol;
 
@@ -21,9 +25,9 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{BuildError, Context, yes};
+use crate::licensed_text;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
 use protocol::{Address, Connection};
 
 /// `kind = "nats"`.
@@ -32,7 +36,7 @@ use protocol::{Address, Connection};
 pub struct NatsConfig {
     /// `nats://HOST:4222`, or `tls://HOST:4222`.
     pub url: String,
-    /// Made if it is not there.
+    /// Created if it does not exist.
     #[serde(default = "stream")]
     pub stream: String,
     /// Documents are published under `SUBJECT.<source>`.
@@ -43,10 +47,10 @@ pub struct NatsConfig {
     pub password_file: Option<PathBuf>,
     pub token_env: Option<String>,
     pub token_file: Option<PathBuf>,
-    /// How long a new stream remembers message ids.
+    /// The deduplication window of a new stream.
     #[serde(default = "duplicate_window")]
     pub duplicate_window_seconds: u64,
-    /// False: only what the licence lets us pass on.
+    /// False: only what the licence allows to export.
     #[serde(default = "yes")]
     pub full_text: bool,
     #[serde(default = "timeout")]
@@ -61,7 +65,7 @@ fn subject() -> String {
     "tidings.documents".to_owned()
 }
 
-/// As long as a deliverer waits between two attempts at most.
+/// The deliverer's maximum backoff.
 fn duplicate_window() -> u64 {
     3600
 }
@@ -80,7 +84,7 @@ pub(crate) struct Nats {
     duplicate_window: Duration,
     full_text: bool,
     limit: Duration,
-    /// Kept between batches; gone after anything went wrong.
+    /// Reused between batches; dropped after any error.
     connection: Mutex<Option<Connection>>,
 }
 
@@ -132,13 +136,13 @@ impl Nats {
         };
         if !is_token(&config.stream) {
             return Err(BuildError(format!(
-                "stream {:?} is not a name",
+                "stream {:?} is not a valid name: use letters, digits, - and _",
                 config.stream
             )));
         }
         if !config.subject.split('.').all(is_token) {
             return Err(BuildError(format!(
-                "subject {:?} is not a subject",
+                "subject {:?} is not valid: use tokens of letters, digits, - and _, separated by dots",
                 config.subject
             )));
         }
@@ -156,16 +160,16 @@ impl Nats {
         })
     }
 
-    /// An open connection to a server that has our stream.
+    /// An open connection to a server that has the stream.
     async fn connect(&self) -> io::Result<Connection> {
         let mut connection = Connection::open(&self.client, &self.address, self.limit).await?;
         if self.stream_state(&mut connection).await?.is_none() {
-            self.make_stream(&mut connection).await?;
+            self.create_stream(&mut connection).await?;
         }
         Ok(connection)
     }
 
-    async fn ask(
+    async fn stream_request(
         &self,
         connection: &mut Connection,
         verb: &str,
@@ -175,17 +179,17 @@ impl Nats {
         connection.request(&subject, body, self.limit).await
     }
 
-    /// What the server says of the stream; none if it is not there.
+    /// The stream's info; none if it does not exist.
     async fn stream_state(&self, connection: &mut Connection) -> io::Result<Option<Value>> {
-        let reply = self.ask(connection, "INFO", &json!({})).await?;
+        let reply = self.stream_request(connection, "INFO", &json!({})).await?;
         match reply["error"]["code"].as_i64() {
             None if reply["config"].is_object() => Ok(Some(reply)),
             Some(404) => Ok(None),
-            _ => Err(refused(&reply)),
+            _ => Err(api_error(&reply)),
         }
     }
 
-    async fn make_stream(&self, connection: &mut Connection) -> io::Result<()> {
+    async fn create_stream(&self, connection: &mut Connection) -> io::Result<()> {
         let nanos = u64::try_from(self.duplicate_window.as_nanos()).unwrap_or(u64::MAX / 2);
         let config = json!({
             "name": self.stream,
@@ -194,16 +198,16 @@ impl Nats {
             "max_consumers": -1, "max_msgs": -1, "max_bytes": -1, "max_age": 0, "max_msg_size": -1,
             "duplicate_window": nanos,
         });
-        let reply = self.ask(connection, "CREATE", &config).await?;
+        let reply = self.stream_request(connection, "CREATE", &config).await?;
         if reply["config"].is_object() {
             Ok(())
         } else {
-            Err(refused(&reply))
+            Err(api_error(&reply))
         }
     }
 
-    /// Publishes, then reads the acknowledgements. Fills in the verdicts of what
-    /// was said; an error is for all that was not.
+    /// Publishes, then reads the acknowledgements into `verdicts`; an error is the
+    /// verdict of all that were not acknowledged.
     async fn publish(
         &self,
         connection: &mut Connection,
@@ -211,92 +215,95 @@ impl Nats {
         verdicts: &mut [Option<Verdict>],
     ) -> io::Result<()> {
         let deadline = Instant::now() + self.limit;
-        let mut waiting: HashMap<String, usize> = HashMap::new();
+        let mut unacknowledged: HashMap<String, usize> = HashMap::new();
         let publishing = async {
             for (at, document) in batch.iter().enumerate() {
-                let payload = text::json(document, self.full_text).map_err(io::Error::other)?;
+                let payload =
+                    licensed_text::json(document, self.full_text).map_err(io::Error::other)?;
                 let id = message_id(document);
-                // Headers count, too; the line before them does not.
-                let most = connection.server.max_payload;
-                if payload.len() + id.len() + 64 > most {
+                // max_payload includes headers, but not the protocol line.
+                let max_payload = connection.server.max_payload;
+                if payload.len() + id.len() + 64 > max_payload {
                     verdicts[at] = Some(Verdict::dead(format!(
-                        "{} bytes are more than the server takes; max_payload is {most}",
+                        "message too large: {} bytes; the server's max_payload is {max_payload}",
                         payload.len()
                     )));
                     continue;
                 }
                 let subject = format!("{}.{}", self.subject, token_of(&document.source_name));
                 let reply = connection.publish(&subject, Some(&id), &payload).await?;
-                waiting.insert(reply, at);
+                unacknowledged.insert(reply, at);
             }
             connection.flush().await
         };
-        let too_late = |_| io::Error::other("no acknowledgement in time");
-        timeout_at(deadline, publishing).await.map_err(too_late)??;
-        while !waiting.is_empty() {
+        let timed_out = |_| io::Error::other("timed out waiting for an acknowledgement");
+        timeout_at(deadline, publishing)
+            .await
+            .map_err(timed_out)??;
+        while !unacknowledged.is_empty() {
             let message = timeout_at(deadline, connection.next_message())
                 .await
-                .map_err(too_late)??;
-            let Some(at) = waiting.remove(&message.subject) else {
+                .map_err(timed_out)??;
+            let Some(at) = unacknowledged.remove(&message.subject) else {
                 continue;
             };
-            if message.is_unanswered {
-                // The next connection makes it anew.
+            if message.has_no_responders {
+                // The next connection creates it again.
                 return Err(io::Error::other(format!(
-                    "no stream listens to {}; it was removed, or has other subjects",
+                    "no stream is bound to {}; it was deleted, or has other subjects",
                     self.subject
                 )));
             }
-            verdicts[at] = Some(self.judge(&message.payload));
+            verdicts[at] = Some(self.verdict(&message.payload));
         }
         Ok(())
     }
 
-    fn judge(&self, payload: &[u8]) -> Verdict {
+    fn verdict(&self, payload: &[u8]) -> Verdict {
         const TOO_LARGE: i64 = 10_054;
         let ack: Value = serde_json::from_slice(payload).unwrap_or_default();
         let error = &ack["error"];
         if error.is_null() && ack["seq"].is_u64() {
             return Verdict::Accepted;
         }
-        let why = self.readable(&format!("the stream said {ack}"));
+        let error_text = self.redacted(&format!("the stream returned {ack}"));
         if error["err_code"].as_i64() == Some(TOO_LARGE) {
-            Verdict::dead(why)
+            Verdict::dead(error_text)
         } else {
-            Verdict::retry(why)
+            Verdict::retry(error_text)
         }
     }
 
-    fn readable(&self, text: &str) -> String {
-        let hide = |text: String, secret: &Secret| secret.hide_in(&text);
-        self.secrets.iter().fold(text.to_owned(), hide)
+    fn redacted(&self, text: &str) -> String {
+        let redact = |text: String, secret: &Secret| secret.redact(&text);
+        self.secrets.iter().fold(text.to_owned(), redact)
     }
 
-    fn failed(&self, error: &io::Error) -> String {
+    fn describe(&self, error: &io::Error) -> String {
         let Address { host, port, .. } = &self.address;
-        format!("{host}:{port}: {}", self.readable(&error.to_string()))
+        format!("{host}:{port}: {}", self.redacted(&error.to_string()))
     }
 }
 
 fn address(url: &str, login: Value) -> Result<Address, BuildError> {
-    let wrong = || {
+    let invalid = || {
         BuildError(format!(
             "url {url:?} is not nats://HOST:PORT or tls://HOST:PORT"
         ))
     };
-    let parsed = url::Url::parse(url).map_err(|_| wrong())?;
+    let parsed = url::Url::parse(url).map_err(|_| invalid())?;
     if !matches!(parsed.scheme(), "nats" | "tls") {
-        return Err(wrong());
+        return Err(invalid());
     }
     if !parsed.username().is_empty() || parsed.password().is_some() {
         return Err(BuildError(
-            "url holds a user name or password; name them with the *_env or *_file settings"
+            "url contains a user name or password; set them with the *_env or *_file settings"
                 .to_owned(),
         ));
     }
     let host = parsed.host_str().filter(|host| !host.is_empty());
     Ok(Address {
-        host: host.ok_or_else(wrong)?.to_owned(),
+        host: host.ok_or_else(invalid)?.to_owned(),
         port: parsed.port().unwrap_or(4222),
         is_tls: parsed.scheme() == "tls",
         login,
@@ -329,8 +336,8 @@ fn token_of(source_name: &str) -> String {
     }
 }
 
-fn refused(reply: &Value) -> io::Error {
-    io::Error::other(format!("JetStream said {reply}"))
+fn api_error(reply: &Value) -> io::Error {
+    io::Error::other(format!("JetStream returned {reply}"))
 }
 
 #[async_trait]
@@ -352,35 +359,35 @@ impl Sink for Nats {
         }
         let mut verdicts: Vec<Option<Verdict>> = vec![None; batch.len()];
         let mut slot = self.connection.lock().await;
-        let mut tried = Ok(());
-        // A kept connection may be dead: then once more on a new one.
-        for was_kept in [slot.is_some(), false] {
+        let mut result = Ok(());
+        // A reused connection may be stale: then retry once on a new one.
+        for was_reused in [slot.is_some(), false] {
             let mut connection = match slot.take() {
                 Some(connection) => connection,
                 None => match self.connect().await {
                     Ok(connection) => connection,
                     Err(error) => {
-                        tried = Err(error);
+                        result = Err(error);
                         break;
                     }
                 },
             };
-            tried = self.publish(&mut connection, batch, &mut verdicts).await;
-            if tried.is_ok() {
+            result = self.publish(&mut connection, batch, &mut verdicts).await;
+            if result.is_ok() {
                 *slot = Some(connection);
                 break;
             }
-            if !was_kept || verdicts.iter().any(Option::is_some) {
+            if !was_reused || verdicts.iter().any(Option::is_some) {
                 break;
             }
         }
-        let unsaid = match tried {
-            Ok(()) => Verdict::retry("no verdict"),
-            Err(error) => Verdict::retry(self.failed(&error)),
+        let fallback = match result {
+            Ok(()) => Verdict::retry("no acknowledgement"),
+            Err(error) => Verdict::retry(self.describe(&error)),
         };
         verdicts
             .into_iter()
-            .map(|verdict| verdict.unwrap_or_else(|| unsaid.clone()))
+            .map(|verdict| verdict.unwrap_or_else(|| fallback.clone()))
             .collect()
     }
 
@@ -390,21 +397,21 @@ impl Sink for Nats {
         let mut connection = match opened {
             Ok(connection) => connection,
             Err(error) => {
-                report.note("connection and credentials", Err(self.failed(&error)));
+                report.record("connection and credentials", Err(self.describe(&error)));
                 return report;
             }
         };
         let version = format!("nats-server {}", connection.server.version);
-        report.note("connection and credentials", Ok(version));
+        report.record("connection and credentials", Ok(version));
         let found = match self.stream_state(&mut connection).await {
             Ok(Some(state)) => Ok(format!(
                 "{} holds {} messages",
                 self.stream, state["state"]["messages"]
             )),
-            Ok(None) => Ok(format!("{} will be made", self.stream)),
-            Err(error) => Err(self.failed(&error)),
+            Ok(None) => Ok(format!("{} will be created", self.stream)),
+            Err(error) => Err(self.describe(&error)),
         };
-        report.note("stream", found);
+        report.record("stream", found);
         report
     }
 }

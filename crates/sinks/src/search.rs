@@ -1,11 +1,11 @@
 //! Embedded search, the sink that needs no server: a tantivy index in a folder.
-//! A delivery is answered when it is committed. One process writes, any number
-//! read; the index can be made anew from the documents at any time.
+//! A delivery is accepted when it is committed. One process writes, any number
+//! read; the index can be rebuilt from the documents at any time.
 
-mod folder;
+mod generations;
 mod query;
 mod schema;
-mod words;
+mod tokenizer;
 mod writer;
 
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use thiserror::Error;
 use tidings_document::Document;
 
 use crate::config::{Context, yes};
+use crate::licensed_text;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
 
 pub use query::{Hit, SearchIndex, SearchQuery, SearchResults, Snippet};
 pub use writer::rebuild;
@@ -34,7 +34,7 @@ pub struct SearchConfig {
     /// The folder of the index.
     #[serde(default = "default_path")]
     pub path: PathBuf,
-    /// False: only what the licence lets us pass on is indexed.
+    /// False: only what the licence allows to export is indexed.
     #[serde(default = "yes")]
     pub full_text: bool,
     #[serde(default = "max_docs")]
@@ -42,7 +42,7 @@ pub struct SearchConfig {
 }
 
 impl SearchConfig {
-    /// Where the index is, for those who search it.
+    /// The folder of the index, for readers.
     pub fn folder(&self, context: &Context) -> PathBuf {
         context.folder.join(&self.path)
     }
@@ -66,21 +66,21 @@ fn max_docs() -> usize {
     2000
 }
 
-/// Why the index can't be used.
+/// Why the index cannot be read or written.
 #[derive(Debug, Error)]
 pub enum SearchError {
-    #[error("there is no search index at {}: nothing was delivered to it yet", .0.display())]
+    #[error("no search index at {}: nothing was delivered to it yet", .0.display())]
     None(PathBuf),
     #[error(
-        "the search index at {} was made by another version; make it anew from the documents",
+        "the search index at {} has the schema of another version; rebuild it with: tidings sink rebuild NAME",
         .0.display()
     )]
     Outdated(PathBuf),
-    #[error("another process writes to the search index at {}", .0.display())]
+    #[error("another process writes to the search index at {}; stop it first", .0.display())]
     Locked(PathBuf),
-    #[error("the search index can't be used: {0}")]
+    #[error("search index error: {0}")]
     Engine(#[from] tantivy::TantivyError),
-    #[error("the search index can't be used: {0}")]
+    #[error("search index error: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -105,26 +105,25 @@ impl Search {
         }
     }
 
-    /// Does something with the writer, off the threads that must not wait.
+    /// Runs an operation on the writer, on a blocking thread.
     async fn with_writer<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&mut Writer) -> Result<T, SearchError> + Send + 'static,
+        operation: impl FnOnce(&mut Writer) -> Result<T, SearchError> + Send + 'static,
     ) -> Result<T, SearchError> {
         let (shared, folder) = (Arc::clone(&self.writer), self.folder.clone());
-        let acting = tokio::task::spawn_blocking(move || {
+        let task = tokio::task::spawn_blocking(move || {
             let mut slot = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            // Taken out, so that a writer that failed is not used again: what it
-            // had not committed is gone with it.
+            // Taken out, so that a failed writer is dropped with its uncommitted
+            // changes.
             let mut writer = match slot.take() {
                 Some(writer) => writer,
                 None => Writer::open(&folder)?,
             };
-            let done = act(&mut writer)?;
+            let done = operation(&mut writer)?;
             *slot = Some(writer);
             Ok(done)
         });
-        acting
-            .await
+        task.await
             .unwrap_or_else(|error| Err(SearchError::Io(std::io::Error::other(error))))
     }
 }
@@ -146,10 +145,15 @@ impl Sink for Search {
         if batch.is_empty() {
             return Vec::new();
         }
-        // The numbers of the fields follow from their order alone.
+        // Field ids depend only on the order of the fields.
         let (_, fields) = schema::schema();
-        let entry =
-            |document: &Document| Entry::of(document, text::of(document, self.full_text), fields);
+        let entry = |document: &Document| {
+            Entry::of(
+                document,
+                licensed_text::of(document, self.full_text),
+                fields,
+            )
+        };
         let entries: Vec<Entry> = batch.iter().map(entry).collect();
         let written = self.with_writer(move |writer| writer.write(entries)).await;
         let verdict = match written {
@@ -162,7 +166,7 @@ impl Sink for Search {
     async fn check(&self, _now: Timestamp) -> Report {
         let mut report = Report::default();
         let count = self.with_writer(|writer| writer.count()).await;
-        // While `tidings run` writes it can still be read.
+        // While `tidings run` writes, the index is still readable.
         let count = match count {
             Err(SearchError::Locked(folder)) => {
                 let read = move || SearchIndex::open(folder)?.count();
@@ -174,7 +178,7 @@ impl Sink for Search {
         let found = count
             .map(|count| format!("{} holds {count} documents", self.folder.display()))
             .map_err(|error| error.to_string());
-        report.note("index", found);
+        report.record("index", found);
         report
     }
 }

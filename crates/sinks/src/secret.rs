@@ -1,12 +1,12 @@
-//! Passwords and keys: read from the environment or from a file, kept in a type
-//! that can't be printed, and taken out of every text that others wrote.
+//! Passwords and keys: read from the environment or from a file, held in a type
+//! that prints nothing, and redacted from every text that servers send.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{BuildError, Context};
 
-/// A text that nobody sees.
+/// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(String);
 
@@ -15,8 +15,8 @@ impl Secret {
         &self.0
     }
 
-    /// The text without this secret: servers do repeat what they were sent.
-    pub(crate) fn hide_in(&self, text: &str) -> String {
+    /// The text without this secret: servers echo what they were sent.
+    pub(crate) fn redact(&self, text: &str) -> String {
         if self.0.is_empty() {
             text.to_owned()
         } else {
@@ -37,8 +37,8 @@ impl From<String> for Secret {
     }
 }
 
-/// Reads a secret that is named by `KEY_env` or `KEY_file`; none if neither is
-/// set. White space around it is never meant.
+/// Reads the secret named by `KEY_env` or `KEY_file`; none if neither is set.
+/// Surrounding white space is trimmed.
 pub(crate) fn read(
     context: &Context,
     key: &str,
@@ -49,7 +49,7 @@ pub(crate) fn read(
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => {
             return Err(BuildError(format!(
-                "{key}_env and {key}_file are both set; keep one"
+                "{key}_env and {key}_file are both set; remove one"
             )));
         }
         (Some(variable), None) => (context.environment)(variable).ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(crate) fn read(
             let path: PathBuf = context.folder.join(path);
             std::fs::read_to_string(&path).map_err(|error| {
                 BuildError(format!(
-                    "{key}_file: {} can't be read: {error}",
+                    "{key}_file: cannot read {}: {error}",
                     path.display()
                 ))
             })?
@@ -69,7 +69,7 @@ pub(crate) fn read(
     };
     let text = text.trim();
     if text.is_empty() {
-        return Err(BuildError(format!("the {key} is empty")));
+        return Err(BuildError(format!("{key} is empty")));
     }
     Ok(Some(Secret(text.to_owned())))
 }
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_not_printed_and_is_taken_out_of_texts() {
+    fn a_secret_is_not_printed_and_is_redacted_from_texts() {
         let secret = Secret("hunter2".to_owned());
         assert_eq!(format!("{secret:?}"), "[hidden]");
-        assert_eq!(secret.hide_in("wrong key hunter2!"), "wrong key [hidden]!");
+        assert_eq!(secret.redact("wrong key hunter2!"), "wrong key [hidden]!");
     }
 }

@@ -1,6 +1,6 @@
-//! What every sink is to the deliverer: it takes a batch and says of each
-//! document what became of it. Values and the trait only; retrying, waiting and
-//! burying are the deliverer's.
+//! The contract between sinks and the deliverer: a batch in, one verdict per
+//! document out. Values and the trait only; retries, backoff and dead letters
+//! are the deliverer's.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,35 +11,35 @@ use tidings_document::Document;
 
 /// A place where documents go.
 ///
-/// Sending a document again is harmless, and a reply that can't be understood
-/// is never taken for a yes.
+/// Delivery is idempotent, and a response that cannot be parsed never counts as
+/// accepted.
 #[async_trait]
 pub trait Sink: fmt::Debug + Send + Sync {
-    /// The name that the configuration gives it.
+    /// Its name in the configuration.
     fn name(&self) -> &str;
 
-    /// How much it wants at once; less after it was overrun.
+    /// The largest batch that it accepts now; smaller after the server was overloaded.
     fn limits(&self) -> BatchLimits;
 
-    /// Delivers a batch; one verdict for each document, in their order. A file
-    /// sink uses an empty batch to finish files whose day is over.
+    /// Delivers a batch; one verdict for each document, in batch order. A file
+    /// sink uses an empty batch to close files whose day is over.
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict>;
 
-    /// Tries everything but delivering.
+    /// Checks connection, credentials and schema without delivering anything.
     async fn check(&self, now: Timestamp) -> Report;
 }
 
-/// What became of one document.
+/// The result of delivering one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is there, or something newer is.
+    /// The sink holds this revision or a newer one.
     Accepted,
-    /// Not now. `after` is what the server asked for, if it did.
+    /// Failed for now. `after` is the server's Retry-After, if it sent one.
     Retry {
         error: String,
         after: Option<Duration>,
     },
-    /// It can never succeed.
+    /// Failed permanently: the same document can never succeed.
     Dead { reason: String },
 }
 
@@ -58,21 +58,21 @@ impl Verdict {
     }
 }
 
-/// The largest batch that a sink takes.
+/// The largest batch that a sink accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchLimits {
     pub max_docs: usize,
-    /// Of the documents as JSON, about.
+    /// Approximate size of the documents as JSON.
     pub max_bytes: usize,
 }
 
-/// What `sink test` shows.
+/// The findings of `sink test`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     pub lines: Vec<Finding>,
 }
 
-/// One thing that was tried: what was found, or what is wrong and what to do.
+/// One check: its result, or the error and the next step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub what: &'static str,
@@ -84,8 +84,8 @@ impl Report {
         self.lines.iter().all(|line| line.result.is_ok())
     }
 
-    /// Notes a finding; true when it is a good one.
-    pub(crate) fn note(&mut self, what: &'static str, result: Result<String, String>) -> bool {
+    /// Records a finding; true when the check passed.
+    pub(crate) fn record(&mut self, what: &'static str, result: Result<String, String>) -> bool {
         let is_ok = result.is_ok();
         self.lines.push(Finding { what, result });
         is_ok
@@ -97,15 +97,15 @@ impl fmt::Display for Report {
         for line in &self.lines {
             match &line.result {
                 Ok(found) => writeln!(f, "ok      {}: {found}", line.what)?,
-                Err(wrong) => writeln!(f, "failed  {}: {wrong}", line.what)?,
+                Err(error) => writeln!(f, "failed  {}: {error}", line.what)?,
             }
         }
         Ok(())
     }
 }
 
-/// Cuts a batch into runs of at most so many documents and bytes; a document
-/// that is too large on its own is a run of its own.
+/// Splits a batch into runs within both limits; a document that exceeds the byte
+/// limit alone is a run of its own.
 pub(crate) fn runs<T>(
     items: &[T],
     limits: BatchLimits,
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_keep_to_both_limits() {
+    fn runs_respect_both_limits() {
         let cut = |sizes: &[usize], max_docs, max_bytes| {
             let limits = BatchLimits {
                 max_docs,

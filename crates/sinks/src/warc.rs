@@ -1,5 +1,5 @@
 //! WARC 1.1 files, as archives and their tools read them: for each document the
-//! page as a `response` record, where it was kept, and all we know of it as a
+//! page as a `response` record, where it is archived, and its fields as a
 //! `metadata` record. One gzip member for each record.
 
 use std::fs::File;
@@ -17,11 +17,13 @@ use serde::Deserialize;
 use tidings_document::Document;
 
 use crate::config::{Context, yes};
-use crate::files::{Files, Format, Key, Record, Whole, note};
 use crate::hex::hex;
-use crate::pages::{Page, Pages};
+use crate::licensed_text;
+use crate::page_source::{Page, PageSource};
+use crate::rotating_files::{
+    CompleteRecords, Format, Record, RecordKey, RotatingFiles, record_revision,
+};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
 
 /// `kind = "warc"`.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,16 +31,16 @@ use crate::text;
 pub struct WarcConfig {
     /// The folder of the files.
     pub path: PathBuf,
-    /// A file is finished when it is larger, and when its day (UTC) is over.
+    /// A file is closed when it is larger, and when its day (UTC) is over.
     #[serde(default = "max_file_bytes")]
     pub max_file_bytes: u64,
-    /// False: of the text, only what the licence lets us pass on. Pages are
-    /// archived as they are.
+    /// False: of the text, only what the licence allows to export. Pages are
+    /// archived unchanged.
     #[serde(default = "yes")]
     pub full_text: bool,
 }
 
-/// What archives recommend.
+/// The size that the WARC specification recommends.
 fn max_file_bytes() -> u64 {
     1024 * 1024 * 1024
 }
@@ -46,22 +48,22 @@ fn max_file_bytes() -> u64 {
 #[derive(Debug)]
 pub(crate) struct Warc {
     name: String,
-    files: Files,
+    files: RotatingFiles,
     full_text: bool,
-    pages: Option<Arc<dyn Pages>>,
+    pages: Option<Arc<dyn PageSource>>,
 }
 
 impl Warc {
     pub(crate) fn new(name: &str, config: &WarcConfig, context: &Context) -> Self {
         let format = Format {
             extension: "warc.gz",
-            head: warcinfo,
+            header: warcinfo,
             scan,
         };
         let folder = context.folder.join(&config.path);
         Self {
             name: name.to_owned(),
-            files: Files::new(folder, name, config.max_file_bytes, format),
+            files: RotatingFiles::new(folder, name, config.max_file_bytes, format),
             full_text: config.full_text,
             pages: context.pages.clone(),
         }
@@ -71,13 +73,13 @@ impl Warc {
         let page = match &self.pages {
             Some(pages) => pages.page(document).await.map_err(|error| {
                 Verdict::retry(format!(
-                    "the page of {} can't be read: {error}",
+                    "cannot read the archived page of {}: {error}",
                     document.id
                 ))
             })?,
             None => None,
         };
-        let metadata = text::json(document, self.full_text)
+        let metadata = licensed_text::json(document, self.full_text)
             .map_err(|error| Verdict::dead(error.to_string()))?;
         let mut bytes = Vec::new();
         let mut about = Vec::new();
@@ -86,7 +88,7 @@ impl Warc {
             bytes.extend(response(document, &page, &id));
             about.push(("WARC-Concurrent-To", id));
         }
-        about.push(("WARC-Target-URI", one_word(document.address())));
+        about.push(("WARC-Target-URI", strip_whitespace(document.address())));
         about.push(("Content-Type", "application/json".to_owned()));
         let id = record_id(document, "metadata");
         bytes.extend(member(
@@ -104,27 +106,27 @@ impl Warc {
     }
 }
 
-/// The answer of the site. The body was decoded, so the headers that spoke of
-/// its encoding and length are not true any more.
+/// The response of the site. The body is stored decoded, so the headers about
+/// its encoding and length no longer apply.
 fn response(document: &Document, page: &Page, id: &str) -> Vec<u8> {
     let status = match document.http.status {
         0 => 200,
         status => status,
     };
     let mut block = format!("HTTP/1.1 {status} {}\r\n", reason(status)).into_bytes();
-    let is_untrue = |name: &str| {
+    let is_stale = |name: &str| {
         ["content-encoding", "transfer-encoding", "content-length"]
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known))
     };
-    for (name, value) in page.headers.iter().filter(|(name, _)| !is_untrue(name)) {
-        let line = format!("{}: {}\r\n", one_word(name), one_line(value));
+    for (name, value) in page.headers.iter().filter(|(name, _)| !is_stale(name)) {
+        let line = format!("{}: {}\r\n", strip_whitespace(name), single_line(value));
         block.extend(line.into_bytes());
     }
     block.extend(format!("Content-Length: {}\r\n\r\n", page.body.len()).into_bytes());
     block.extend(&page.body);
     let headers = [
-        ("WARC-Target-URI", one_word(document.address())),
+        ("WARC-Target-URI", strip_whitespace(document.address())),
         (
             "Content-Type",
             "application/http;msgtype=response".to_owned(),
@@ -170,13 +172,13 @@ fn member(
     gzip.finish().unwrap_or_default()
 }
 
-/// The same document gives the same ids, however often it is written.
+/// Deterministic: the same revision of a document always has the same ids.
 fn record_id(document: &Document, kind: &str) -> String {
     let name = format!("{} {} {kind}", document.id, document.revision);
     urn(name.as_bytes())
 }
 
-/// A UUID of our own making (RFC 9562, version 8).
+/// A custom UUID (RFC 9562, version 8).
 fn urn(name: &[u8]) -> String {
     let hash = digest::digest(&digest::SHA256, name);
     let mut bytes = [0; 16];
@@ -201,11 +203,11 @@ fn sha256(bytes: &[u8]) -> String {
     )
 }
 
-fn one_line(text: &str) -> String {
+fn single_line(text: &str) -> String {
     text.replace(|c: char| c.is_control(), " ")
 }
 
-fn one_word(text: &str) -> String {
+fn strip_whitespace(text: &str) -> String {
     text.replace(|c: char| c.is_control() || c.is_whitespace(), "")
 }
 
@@ -218,29 +220,29 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Up to the last metadata record that is whole: a response without one was
+/// Scans up to the last complete metadata record: a response without one was
 /// never accepted.
-fn scan(file: &mut BufReader<File>) -> io::Result<Whole> {
-    let mut whole = Whole::default();
+fn scan(file: &mut BufReader<File>) -> io::Result<CompleteRecords> {
+    let mut complete = CompleteRecords::default();
     let mut record = Vec::new();
     loop {
         record.clear();
         let read = GzDecoder::new(&mut *file).read_to_end(&mut record);
         if read.is_err() || record.is_empty() {
-            return Ok(whole);
+            return Ok(complete);
         }
         let end = file.stream_position()?;
         if record.starts_with(b"WARC/1.1\r\nWARC-Type: metadata\r\n") {
             let Some(key) = key_of(&record) else {
-                return Ok(whole);
+                return Ok(complete);
             };
-            note(&mut whole.held, &key.id, key.revision);
-            whole.bytes = end;
+            record_revision(&mut complete.revisions, &key.id, key.revision);
+            complete.bytes = end;
         }
     }
 }
 
-fn key_of(record: &[u8]) -> Option<Key> {
+fn key_of(record: &[u8]) -> Option<RecordKey> {
     let head_end = record.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let block = record[head_end..].strip_suffix(b"\r\n\r\n")?;
     serde_json::from_slice(block).ok()
@@ -253,7 +255,7 @@ impl Sink for Warc {
     }
 
     fn limits(&self) -> BatchLimits {
-        // Each may bring a page of some megabytes.
+        // Each may come with a page of some megabytes.
         BatchLimits {
             max_docs: 50,
             max_bytes: 8 * 1024 * 1024,
@@ -283,14 +285,14 @@ impl Sink for Warc {
         let mut report = Report::default();
         let opened = self.files.append(Vec::new(), now).await;
         let found = opened
-            .map(|()| format!("{} can be written to", self.files.folder().display()))
+            .map(|()| format!("{} is writable", self.files.folder().display()))
             .map_err(|error| format!("{}: {error}", self.files.folder().display()));
-        if report.note("folder", found) {
+        if report.record("folder", found) {
             let pages = match &self.pages {
-                Some(_) => "pages that were kept are archived",
-                None => "no pages are kept: only metadata records are written",
+                Some(_) => "archived pages are written as response records",
+                None => "no page archive: only metadata records are written",
             };
-            report.note("pages", Ok(pages.to_owned()));
+            report.record("pages", Ok(pages.to_owned()));
         }
         report
     }

@@ -1,6 +1,6 @@
 //! Webhooks: each document is one signed POST. Delivered at least once; the
-//! receiver knows a repetition by its id header. Five seconds, no redirects, and
-//! of the answer nothing but the status and a few words counts.
+//! receiver recognises a redelivery by its id header. Five seconds timeout, no
+//! redirects; only the status and the start of the response are used.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,24 +15,24 @@ use tidings_net::http::{HeaderName, HeaderValue, Method};
 use tidings_net::{Failure, Response};
 
 use crate::config::{BuildError, Context, yes};
-use crate::endpoint::{Body, Endpoint, no_reply};
+use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::hex::hex;
+use crate::licensed_text;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
-use crate::text;
 
-/// The most that is read of an answer.
-const READ: usize = 64 * 1024;
+/// Bytes read of a response.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 /// `kind = "webhook"`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebhookConfig {
     pub url: String,
-    /// What signatures are made with.
+    /// The key of the signature.
     pub secret_env: Option<String>,
     pub secret_file: Option<PathBuf>,
-    /// False: only what the licence lets us pass on.
+    /// False: only what the licence allows to export.
     #[serde(default = "yes")]
     pub full_text: bool,
     #[serde(default = "timeout")]
@@ -64,14 +64,14 @@ impl Webhook {
     ) -> Result<Self, BuildError> {
         let mut endpoint = Endpoint::new(&context.client, &config.url)?;
         endpoint.time_limit = Duration::from_secs(config.timeout_seconds);
-        endpoint.read_at_most = Some(READ);
+        endpoint.read_at_most = Some(MAX_RESPONSE_BYTES);
         let (env, file) = (config.secret_env.as_deref(), config.secret_file.as_deref());
         let secret = secret::read(context, "secret", env, file)?.ok_or_else(|| {
-            BuildError("set secret_env or secret_file: what is sent is signed with it".to_owned())
+            BuildError("set secret_env or secret_file: requests are signed with it".to_owned())
         })?;
         Ok(Self {
             name: name.to_owned(),
-            endpoint: endpoint.hiding(secret.clone()),
+            endpoint: endpoint.redacting(secret.clone()),
             secret,
             full_text: config.full_text,
         })
@@ -87,7 +87,7 @@ impl Webhook {
         let timestamp = now.as_second();
         let signature = signature(self.secret.expose(), timestamp, &body);
         let unsendable = |_| Failure::Protocol {
-            why: "the id can't be sent in a header".to_owned(),
+            why: "the document id is invalid in an HTTP header".to_owned(),
         };
         let headers = [
             ("tidings-event", event),
@@ -111,8 +111,8 @@ impl Webhook {
     }
 }
 
-/// `sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hex: what a receiver
-/// computes to know that a request is ours.
+/// `sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hex: receivers compute
+/// it to authenticate a request.
 pub fn signature(secret: &str, timestamp: i64, body: &[u8]) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let mut signing = hmac::Context::with_key(&key);
@@ -129,7 +129,7 @@ impl Sink for Webhook {
     }
 
     fn limits(&self) -> BatchLimits {
-        // They go one after the other, and each may take five seconds.
+        // They are sent one by one, and each may take five seconds.
         BatchLimits {
             max_docs: 20,
             max_bytes: 16 * 1024 * 1024,
@@ -140,28 +140,30 @@ impl Sink for Webhook {
         let mut verdicts = Vec::with_capacity(batch.len());
         for document in batch {
             let id = format!("{}.{}", document.id, document.revision);
-            let body = match text::json(document, self.full_text) {
+            let body = match licensed_text::json(document, self.full_text) {
                 Ok(body) => body,
                 Err(error) => {
                     verdicts.push(Verdict::dead(error.to_string()));
                     continue;
                 }
             };
-            let (verdict, goes_on) = match self.post("document", &id, body, now).await {
+            let (verdict, continues) = match self.post("document", &id, body, now).await {
                 Ok(response) => match response.status {
                     200..=299 => (Verdict::Accepted, true),
-                    // About this document; all else may be set right over there.
-                    400 | 413 | 422 => (Verdict::dead(self.endpoint.refusal(&response)), true),
+                    // About this document; all other errors may be fixed by the receiver.
+                    400 | 413 | 422 => {
+                        (Verdict::dead(self.endpoint.describe_error(&response)), true)
+                    }
                     status => {
-                        let is_overrun = matches!(status, 429 | 503);
-                        (self.endpoint.refused(&response, now), !is_overrun)
+                        let is_overloaded = matches!(status, 429 | 503);
+                        (self.endpoint.retry_verdict(&response, now), !is_overloaded)
                     }
                 },
-                Err(failure) => (no_reply(&failure), false),
+                Err(failure) => (transport_error(&failure), false),
             };
             verdicts.push(verdict.clone());
-            if !goes_on {
-                // Whoever doesn't answer is not asked twenty times.
+            if !continues {
+                // An unresponsive receiver does not get the rest of the batch.
                 verdicts.resize(batch.len(), verdict);
                 return verdicts;
             }
@@ -172,15 +174,14 @@ impl Sink for Webhook {
     async fn check(&self, now: Timestamp) -> Report {
         let mut report = Report::default();
         let body = br#"{"event":"ping"}"#.to_vec();
-        let answer = match self.post("ping", "ping", body, now).await {
-            Ok(response) if response.is_success() => Ok(format!(
-                "a signed ping was answered with {}",
-                response.status
-            )),
-            Ok(response) => Err(self.endpoint.refusal(&response)),
+        let result = match self.post("ping", "ping", body, now).await {
+            Ok(response) if response.is_success() => {
+                Ok(format!("a signed ping returned {}", response.status))
+            }
+            Ok(response) => Err(self.endpoint.describe_error(&response)),
             Err(failure) => Err(failure.to_string()),
         };
-        report.note("connection", answer);
+        report.record("connection", result);
         report
     }
 }

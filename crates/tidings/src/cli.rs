@@ -1,4 +1,4 @@
-//! The command line: what can be typed. What happens then is in `commands`.
+//! The command line: commands, options and help. What each command does is in `commands`.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ use crate::commands;
     after_help = "Examples:
   tidings run --demo              see it work on a simulated web, offline
   tidings add https://example.com/    follow a site
-  tidings run                     ask for news, fetch pages, keep documents
+  tidings run                     poll sources, fetch pages, deliver documents
   tidings search 'harbour council'
   tidings frontier add https://example.com/story
   tidings explain https://example.com/story
   tidings fetch https://example.com/story
   tidings config                  every setting, and where its value comes from
-  tidings check                   try everything that the configuration names
-  tidings doctor                  what is wrong or slow, and what to do about it
+  tidings check                   validate the configuration and everything it names
+  tidings doctor                  diagnose errors and delays, with the next step
 
 Exit codes:
   0   done
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
 
-    /// Print JSON for programs instead of text for people
+    /// Print JSON instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -49,19 +49,19 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE", env = "TIDINGS_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where everything is kept: sqlite:FILE or postgres://USER@HOST/DATABASE
+    /// Store address: sqlite:FILE or postgres://USER@HOST/DATABASE
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub(crate) store: Option<String>,
 
-    /// Folder of the embedded store
+    /// Folder of the embedded store, the search index and the page archive
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(crate) data_dir: Option<String>,
 
-    /// Which messages to log: error, warn, info, debug or trace
+    /// Log level: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
 
-    /// How to log: pretty or json
+    /// Log format: pretty or json
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<String>,
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod add;
 pub(crate) mod apply;
+pub(crate) mod article_preview;
 pub(crate) mod check;
 pub(crate) mod collect;
 pub(crate) mod completions;
@@ -17,7 +18,6 @@ pub(crate) mod frontier;
 pub(crate) mod migrate_schema;
 pub(crate) mod migrate_store;
 pub(crate) mod poll;
-pub(crate) mod reading;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod sim;

@@ -28,12 +28,13 @@ pub(crate) struct Config {
     pub(crate) net: NetConfig,
     pub(crate) fetch: FetchConfig,
     pub(crate) sinks: Vec<NamedSink>,
-    pub(crate) outbox_bound: u64,
-    /// How long a URL stays with a process that gives no sign of life.
+    /// Fetching stops while a sink has more documents pending.
+    pub(crate) outbox_max_pending: u64,
+    /// How long a URL stays leased to a process that does not extend the lease.
     pub(crate) lease: Duration,
-    pub(crate) polls_at_once: usize,
-    /// Between two runs over all sources, if there are any by themselves.
-    pub(crate) collect_every: Option<Duration>,
+    pub(crate) poll_concurrency: usize,
+    /// Between two scheduled runs over all sources, if there are any.
+    pub(crate) collect_interval: Option<Duration>,
     pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
 }
@@ -41,11 +42,12 @@ pub(crate) struct Config {
 /// How pages are fetched.
 #[derive(Debug)]
 pub(crate) struct FetchConfig {
-    pub(crate) at_once: usize,
-    pub(crate) cores: Option<usize>,
+    pub(crate) concurrency: usize,
+    /// Threads that extract articles from pages; one per core if unset.
+    pub(crate) extract_threads: Option<usize>,
     pub(crate) host_delay: Duration,
     pub(crate) max_per_host: u16,
-    pub(crate) keep_html: bool,
+    pub(crate) archive_html: bool,
 }
 
 #[derive(Debug)]
@@ -66,8 +68,8 @@ pub(crate) struct ServerConfig {
     pub(crate) is_enabled: bool,
     pub(crate) bind: SocketAddr,
     pub(crate) public_hosts: Vec<String>,
-    /// Every setting as it may be shown, for the page of settings.
-    pub(crate) shown: Vec<tidings_server::Setting>,
+    /// Every setting with secrets masked, for the page of settings.
+    pub(crate) settings: Vec<tidings_server::Setting>,
 }
 
 /// The simulated web that `run --demo` and `sim` serve.
@@ -108,8 +110,8 @@ impl Config {
         self.store.clone()
     }
 
-    /// The same for a demo: everything in a folder of its own, and simulated
-    /// stories go to no sink but the embedded search.
+    /// The same for a demo: its own data folder, and no sink but the embedded
+    /// search, so that simulated stories are delivered nowhere else.
     pub(crate) fn for_demo(self, folder: &Path) -> Self {
         let is_search =
             |sink: &NamedSink| matches!(sink.config, tidings_sinks::SinkConfig::Search(_));
@@ -137,15 +139,16 @@ impl Config {
             },
             net: NetConfig::from_settings(settings),
             fetch: FetchConfig {
-                at_once: settings.get("fetch.at_once"),
-                cores: Some(settings.get("fetch.cores")).filter(|cores| *cores > 0),
+                concurrency: settings.get("fetch.concurrency"),
+                extract_threads: Some(settings.get("extract.threads"))
+                    .filter(|threads| *threads > 0),
                 host_delay: Duration::from_millis(settings.get("fetch.host_delay_ms")),
                 max_per_host: settings.get("fetch.max_per_host"),
-                keep_html: settings.get("fetch.keep_html"),
+                archive_html: settings.get("fetch.archive_html"),
             },
             lease: Duration::from_secs(settings.get("work.lease_seconds")),
-            polls_at_once: settings.get("poll.at_once"),
-            collect_every: Some(settings.get("collect.every_minutes"))
+            poll_concurrency: settings.get("poll.concurrency"),
+            collect_interval: Some(settings.get("collect.interval_minutes"))
                 .filter(|minutes| *minutes > 0)
                 .map(|minutes: u64| Duration::from_secs(minutes * 60)),
             server: ServerConfig {
@@ -154,10 +157,10 @@ impl Config {
                 public_hosts: table::items(settings.text("server.public_hosts"))
                     .map(str::to_owned)
                     .collect(),
-                shown: settings.iter().map(shown).collect(),
+                settings: settings.iter().map(masked).collect(),
             },
             sinks: Vec::new(),
-            outbox_bound: settings.get("outbox.bound"),
+            outbox_max_pending: settings.get("outbox.max_pending"),
             demo: DemoConfig {
                 sites: settings.get("demo.sites"),
                 articles: settings.get("demo.articles"),
@@ -167,10 +170,10 @@ impl Config {
     }
 }
 
-fn shown(resolved: &settings::Resolved) -> tidings_server::Setting {
+fn masked(resolved: &settings::Resolved) -> tidings_server::Setting {
     tidings_server::Setting {
         key: resolved.setting.key.to_owned(),
-        value: resolved.shown(),
+        value: resolved.masked(),
         origin: resolved.origin.to_string(),
     }
 }

@@ -1,9 +1,8 @@
-//! The demo against its ledger, while it runs and at the end: what the simulated
-//! web published, what of it became documents and was delivered, and what it
-//! thinks of our manners. The simulated web may be fetched, nothing else on
-//! this machine.
+//! Compares a demo with its ledger, while it runs and at the end: what the
+//! simulated web published, what was fetched and delivered, and the politeness
+//! violations it recorded. Nothing but the simulated web may be fetched.
 
-mod books;
+mod ledger;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,11 +18,10 @@ use tokio::sync::Mutex;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::sinks;
-pub(crate) use books::Sum;
+use ledger::Ledger;
+pub(crate) use ledger::LedgerTotals;
 
-use books::Books;
-
-/// The outside of a demo: one port of this machine.
+/// The egress of a demo: one port of this machine.
 pub(crate) fn allowed(net: NetOptions, sim: &SimServer) -> NetOptions {
     let address = sim.address();
     NetOptions {
@@ -35,36 +33,36 @@ pub(crate) fn allowed(net: NetOptions, sim: &SimServer) -> NetOptions {
     }
 }
 
-/// Rows that are read at once.
+/// Rows per query.
 const PAGE: u32 = 500;
-/// So few articles that are missing are looked up one by one.
-const FEW: usize = 500;
-/// How often all that was given up is read at most.
-const DEAD_AGAIN: Duration = Duration::from_secs(5);
-/// What the frontier calls an address that is only another name of a page.
+/// Missing articles are looked up one by one when there are no more than this.
+const MAX_LOOKUPS: usize = 500;
+/// All permanent failures are read at most once per interval.
+const FAILURES_INTERVAL: Duration = Duration::from_secs(5);
+/// The reason of a URL that redirects to another.
 const REDIRECT: &str = "redirect";
-/// How often it is looked whether everything is there.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How often completion is checked.
+const COMPLETION_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The demo's ledger. A look reads only what is new since the last one.
+/// The demo's ledger. Each read adds only what is new since the last one.
 #[derive(Debug)]
 pub(crate) struct Demo<'a> {
     store: &'a Store,
     sim: &'a SimServer,
     host_delay: Duration,
-    /// Where documents are delivered to, if they are.
+    /// The search index that documents are delivered to, if there is one.
     index: Option<PathBuf>,
-    known: Mutex<Known>,
+    state: Mutex<LedgerState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    books: Books,
-    /// Articles of each site that are in the books.
+struct LedgerState {
+    ledger: Ledger,
+    /// Articles of each site that are in the ledger.
     published: Vec<u64>,
     documents: Option<ChangeCursor>,
-    /// When it was last looked what was given up, and how much that was.
-    dead: Option<(Instant, i64)>,
+    /// When permanent failures were last read, and how many there were.
+    failures: Option<(Instant, i64)>,
 }
 
 impl<'a> Demo<'a> {
@@ -83,47 +81,53 @@ impl<'a> Demo<'a> {
             sim,
             host_delay: config.fetch.host_delay,
             index,
-            known: Mutex::default(),
+            state: Mutex::default(),
         })
     }
 
-    /// How everything stands.
-    pub(crate) async fn look(&self) -> anyhow::Result<Sum> {
-        self.look_closely(false).await
+    /// The totals so far.
+    pub(crate) async fn read_ledger(&self) -> anyhow::Result<LedgerTotals> {
+        self.update(false).await
     }
 
-    /// The same at the end: whatever is missing is looked for.
-    pub(crate) async fn judge(&self) -> anyhow::Result<Sum> {
-        self.look_closely(true).await
+    /// The same at the end: every missing article is looked up.
+    pub(crate) async fn final_totals(&self) -> anyhow::Result<LedgerTotals> {
+        self.update(true).await
     }
 
     /// Returns when all that was published has been delivered, or is lost.
     pub(crate) async fn all_delivered(&self) {
         loop {
-            tokio::time::sleep(LOOK_AGAIN).await;
-            // A store that is away is told of by the loops.
-            if self.look().await.is_ok_and(|sum| sum.is_complete()) {
+            tokio::time::sleep(COMPLETION_INTERVAL).await;
+            // The loops report a store that is unavailable.
+            if self
+                .read_ledger()
+                .await
+                .is_ok_and(|totals| totals.is_complete())
+            {
                 return;
             }
         }
     }
 
-    async fn look_closely(&self, is_last: bool) -> anyhow::Result<Sum> {
-        let mut known = self.known.lock().await;
-        // In this order: what is delivered is stored, what is given up has left its
-        // document before, and what is stored is published.
+    async fn update(&self, is_last: bool) -> anyhow::Result<LedgerTotals> {
+        let mut state = self.state.lock().await;
+        // In this order: what is delivered is stored, a URL that failed permanently has
+        // stored its document before, and what is stored is published.
         let delivered = self.delivered().await?;
         let outbox = self.store.outbox().await?;
-        let buried: u64 = outbox.iter().map(|sink| sink.dead.unsigned_abs()).sum();
-        self.find_dead(&mut known, is_last).await?;
-        let stored = self.new_documents(&mut known.documents).await?;
-        self.publish(&mut known);
-        stored.into_iter().for_each(|key| known.books.keep(key));
-        self.find_lost(&mut known, is_last).await?;
-        Ok(self.with_manners(known.books.sum(delivered, buried)))
+        let dead_letters: u64 = outbox.iter().map(|sink| sink.dead.unsigned_abs()).sum();
+        self.read_failures(&mut state, is_last).await?;
+        let stored = self.new_documents(&mut state.documents).await?;
+        self.add_published(&mut state);
+        stored
+            .into_iter()
+            .for_each(|key| state.ledger.add_document(key));
+        self.find_lost(&mut state, is_last).await?;
+        Ok(self.with_request_log(state.ledger.totals(delivered, dead_letters)))
     }
 
-    /// What the embedded search holds.
+    /// Documents in the embedded search.
     async fn delivered(&self) -> anyhow::Result<Option<u64>> {
         let Some(folder) = self.index.clone() else {
             return Ok(None);
@@ -134,7 +138,7 @@ impl<'a> Demo<'a> {
             Err(error) => Err(error),
         };
         let counted = tokio::task::spawn_blocking(count).await;
-        Ok(Some(counted.context("the count broke off")??))
+        Ok(Some(counted.context("the count of documents panicked")??))
     }
 
     async fn new_documents(&self, after: &mut Option<ChangeCursor>) -> anyhow::Result<Vec<UrlKey>> {
@@ -149,56 +153,56 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn publish(&self, known: &mut Known) {
+    fn add_published(&self, state: &mut LedgerState) {
         let world = self.sim.world();
         let ledger = self.sim.ledger();
-        known.published.resize(world.len() as usize, 0);
-        for (site, count) in world.sites().zip(&mut known.published) {
+        state.published.resize(world.len() as usize, 0);
+        for (site, count) in world.sites().zip(&mut state.published) {
             for entry in ledger.entries_from(&site, *count) {
                 *count = entry.number + 1;
-                known.books.publish(&entry);
+                state.ledger.add_published(&entry);
             }
         }
     }
 
-    /// What was given up, if that has changed: all of it is read, so not each time.
-    async fn find_dead(&self, known: &mut Known, is_last: bool) -> anyhow::Result<()> {
+    /// Permanent failures, if their number has changed: all are read, so not each time.
+    async fn read_failures(&self, state: &mut LedgerState, is_last: bool) -> anyhow::Result<()> {
         let stats = self.store.stats().await?;
         let dead = stats.by_status.get("dead").copied().unwrap_or(0);
-        let is_known = match known.dead {
-            Some((at, before)) => before == dead || at.elapsed() < DEAD_AGAIN,
+        let is_current = match state.failures {
+            Some((at, before)) => before == dead || at.elapsed() < FAILURES_INTERVAL,
             None => dead == 0,
         };
-        if is_last || !is_known {
-            known.books.bury(&self.dead().await?);
-            known.dead = Some((Instant::now(), dead));
+        if is_last || !is_current {
+            state.ledger.set_failed(&self.permanent_failures().await?);
+            state.failures = Some((Instant::now(), dead));
         }
         Ok(())
     }
 
-    /// What is done without being a document, once so few are missing.
-    async fn find_lost(&self, known: &mut Known, is_last: bool) -> anyhow::Result<()> {
-        let few = if is_last { usize::MAX } else { FEW };
-        let missing: Vec<_> = known
-            .books
+    /// Articles that are done without a document, once few are missing.
+    async fn find_lost(&self, state: &mut LedgerState, is_last: bool) -> anyhow::Result<()> {
+        let max_lookups = if is_last { usize::MAX } else { MAX_LOOKUPS };
+        let missing: Vec<_> = state
+            .ledger
             .missing()
-            .take(few.saturating_add(1))
+            .take(max_lookups.saturating_add(1))
             .map(|(number, ids)| (number, ids.to_vec()))
             .collect();
-        if missing.len() > few {
+        if missing.len() > max_lookups {
             return Ok(());
         }
         for (number, ids) in missing {
-            if self.is_over(&ids).await? {
-                known.books.lose(number);
+            if self.is_finished_without_document(&ids).await? {
+                state.ledger.mark_lost(number);
             }
         }
         Ok(())
     }
 
-    /// Whether an article is known, nothing more will be tried, and there is no
-    /// document of it, not even one that came after this look had begun.
-    async fn is_over(&self, ids: &[FrontierId]) -> anyhow::Result<bool> {
+    /// Whether an article is in the frontier, no attempt will follow, and there is no
+    /// document of it, not even one that was stored after this read began.
+    async fn is_finished_without_document(&self, ids: &[FrontierId]) -> anyhow::Result<bool> {
         let mut is_known = false;
         for id in ids {
             match self.store.url(*id).await?.map(|row| row.status) {
@@ -211,8 +215,8 @@ impl<'a> Demo<'a> {
         Ok(is_known && !has_document)
     }
 
-    /// All addresses that were given up.
-    async fn dead(&self) -> anyhow::Result<Vec<UrlKey>> {
+    /// All URLs that failed permanently.
+    async fn permanent_failures(&self) -> anyhow::Result<Vec<UrlKey>> {
         let filter = Filter {
             status: Some(Status::Dead),
             ..Filter::default()
@@ -220,7 +224,7 @@ impl<'a> Demo<'a> {
         let (mut keys, mut after): (Vec<UrlKey>, Option<Cursor>) = (Vec::new(), None);
         loop {
             let page = self.store.list(&filter, Order::Id, after, PAGE).await?;
-            // An address that leads elsewhere is over; what it led to is not.
+            // A redirect is not a failure; its target counts.
             let permanent_failures = page
                 .rows
                 .iter()
@@ -233,18 +237,18 @@ impl<'a> Demo<'a> {
         }
     }
 
-    fn with_manners(&self, sum: Sum) -> Sum {
+    fn with_request_log(&self, totals: LedgerTotals) -> LedgerTotals {
         let log = self.sim.log();
-        let (impolite, faults) = log.read(|records| {
-            let impolite = politeness_violations(records, self.host_delay, 1).len();
+        let (violations, faults) = log.read(|records| {
+            let violations = politeness_violations(records, self.host_delay, 1).len();
             let faults = records.iter().filter(|record| record.fault.is_some());
-            (impolite, faults.count())
+            (violations, faults.count())
         });
-        Sum {
+        LedgerTotals {
             requests: log.total(),
-            impolite: impolite as u64,
-            faults: faults as u64,
-            ..sum
+            politeness_violations: violations as u64,
+            faults_injected: faults as u64,
+            ..totals
         }
     }
 }

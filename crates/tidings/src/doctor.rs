@@ -1,6 +1,6 @@
-//! What is wrong, why it matters, and what to do next. `collect` reads the
-//! facts, each judge is a pure function of the facts of one subject; nothing is
-//! ever changed or mended here.
+//! Diagnoses an installation: errors and warnings, why they matter, and the next
+//! step. `collect` reads the facts, each diagnosis is a pure function of the facts
+//! of one subject; nothing is ever changed here.
 
 mod collect;
 mod feeds;
@@ -21,68 +21,68 @@ use machine::MachineFacts;
 use sinks::SinkFacts;
 use store::StoreFacts;
 
-/// Everything that is known when findings are made.
+/// The facts that findings are derived from.
 #[derive(Debug)]
 pub(crate) struct Facts {
     machine: MachineFacts,
-    kept: Kept,
+    store: StoreState,
 }
 
-/// What the store says.
+/// The store, and everything read from it.
 #[derive(Debug)]
-enum Kept {
-    /// It was not made yet.
-    Nothing,
-    /// A start of this program would bring it up to date.
-    Older {
+enum StoreState {
+    /// It was not created yet.
+    Missing,
+    /// A start of this program would migrate its schema.
+    Outdated {
         found: i64,
     },
-    /// It can't be asked.
-    Closed {
+    /// It can't be opened or read.
+    Unavailable {
         place: String,
         why: String,
     },
-    All(Box<Everything>),
+    Open(Box<StoreContents>),
 }
 
 #[derive(Debug)]
-struct Everything {
+struct StoreContents {
     store: StoreFacts,
     frontier: FrontierFacts,
     feeds: FeedFacts,
     sinks: Vec<SinkFacts>,
 }
 
-/// All findings, the gravest first.
+/// All findings, the most severe first.
 pub(crate) fn findings(facts: &Facts) -> Vec<Finding> {
-    let mut findings = match &facts.kept {
-        Kept::Older { found } => vec![Finding::notable(
+    let mut findings = match &facts.store {
+        StoreState::Outdated { found } => vec![Finding::warning(
             "store",
             format!("it has schema version {found}, and this program {SCHEMA_VERSION}"),
-            "the first start brings it up to date; nothing else is looked at before",
+            "the first start migrates the schema; nothing else is diagnosed before",
             "tidings run",
         )],
-        Kept::Nothing => vec![Finding::notable(
+        StoreState::Missing => vec![Finding::warning(
             "store",
-            "there is nothing in it yet",
-            "sources, URLs and documents are kept there",
+            "it does not exist yet",
+            "sources, URLs and documents are stored there",
             "tidings run",
         )],
-        Kept::Closed { place, why } => vec![Finding::trouble(
+        StoreState::Unavailable { place, why } => vec![Finding::error(
             "store",
             format!("{place} can't be opened: {why}"),
             "nothing works without it",
             "tidings check",
         )],
-        Kept::All(all) => {
-            let mut found = frontier::judge(&all.frontier);
-            found.extend(feeds::judge(&all.feeds));
-            found.extend(all.sinks.iter().flat_map(sinks::judge));
-            found.extend(store::judge(&all.store));
+        StoreState::Open(all) => {
+            let mut found = frontier::diagnose(&all.frontier);
+            found.extend(feeds::diagnose(&all.feeds));
+            found.extend(all.sinks.iter().flat_map(sinks::diagnose));
+            found.extend(store::diagnose(&all.store));
             found
         }
     };
-    findings.extend(machine::judge(&facts.machine));
+    findings.extend(machine::diagnose(&facts.machine));
     findings.sort_by_key(|finding| finding.severity);
     findings
 }

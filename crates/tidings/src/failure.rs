@@ -1,5 +1,5 @@
-//! How a command fails: a message that says what happened and what to do next,
-//! and the exit code that scripts rely on.
+//! How a command fails: a message with the cause and the next step, and the exit
+//! code that scripts rely on.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,20 +9,20 @@ use crate::config::ConfigError;
 /// The end of a command that did not work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The configuration can't be used: exit code 78 (`EX_CONFIG`).
+    /// The configuration is invalid: exit code 78 (`EX_CONFIG`).
     Config(ConfigError),
-    /// What is configured can't be used by this program: exit code 78 too.
-    Unusable(anyhow::Error),
-    /// The command could not do its work: exit code 1.
+    /// Something that the configuration names is invalid: exit code 78 too.
+    InvalidConfig(anyhow::Error),
+    /// The command failed: exit code 1.
     Command(anyhow::Error),
     /// The reason was printed with the results already: exit code 1.
     Reported,
-    /// So was this one, and it is the configuration: exit code 78.
+    /// Reported already as well, and the configuration is the reason: exit code 78.
     ReportedConfig,
 }
 
 impl Failure {
-    /// Prints the reason for people and gives the code for programs.
+    /// Prints the reason and returns the exit code.
     #[allow(clippy::print_stderr)]
     pub(crate) fn report(self) -> ExitCode {
         match self {
@@ -30,7 +30,7 @@ impl Failure {
                 eprintln!("error: {error}");
                 ExitCode::from(78)
             }
-            Self::Unusable(error) => {
+            Self::InvalidConfig(error) => {
                 print(&error);
                 ExitCode::from(78)
             }
@@ -52,13 +52,13 @@ fn print(error: &anyhow::Error) {
     }
 }
 
-/// The reason in one line, for those who tell more than one.
+/// The reason in one line, for commands that report several.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => write!(f, "{error}"),
-            Self::Unusable(error) | Self::Command(error) => write!(f, "{error:#}"),
-            Self::Reported | Self::ReportedConfig => f.write_str("the reason was told before"),
+            Self::InvalidConfig(error) | Self::Command(error) => write!(f, "{error:#}"),
+            Self::Reported | Self::ReportedConfig => f.write_str("reported above"),
         }
     }
 }

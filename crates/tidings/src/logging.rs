@@ -1,5 +1,5 @@
-//! Structured logs on standard error: one line an event, pretty for people or
-//! JSON for machines. Standard output belongs to results.
+//! Structured logs on standard error: one line per event, as text or as JSON.
+//! Standard output belongs to results.
 
 use std::io::{self, IsTerminal as _};
 

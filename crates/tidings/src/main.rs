@@ -8,15 +8,15 @@ mod config;
 mod demo;
 mod doctor;
 mod failure;
+mod format;
 mod logging;
 mod output;
 mod progress;
 mod roles;
+mod run_status;
 mod shutdown;
 mod sinks;
 mod stores;
-mod watch;
-mod words;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Results on standard output: JSON for programs, aligned text for people. A
-//! closed pipe (`tidings … | head`) ends the program quietly.
+//! Results on standard output: JSON or aligned text. A closed pipe
+//! (`tidings … | head`) ends the program quietly.
 
 use std::io::{self, Write as _};
 

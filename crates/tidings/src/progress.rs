@@ -1,20 +1,20 @@
-//! Progress of long work: one line on a terminal that renews itself, nothing
+//! Progress of long work: one line that is redrawn on a terminal, nothing
 //! anywhere else.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-const EVERY: Duration = Duration::from_millis(200);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Counts what is done and shows it now and then.
+/// Counts completed units and redraws the line at most once per interval.
 #[derive(Debug)]
 pub(crate) struct Progress {
     what: String,
     done: u64,
     total: Option<u64>,
-    since: Instant,
-    shown: Option<Instant>,
-    is_shown: bool,
+    started_at: Instant,
+    drawn_at: Option<Instant>,
+    is_terminal: bool,
 }
 
 impl Progress {
@@ -23,30 +23,32 @@ impl Progress {
             what: what.to_owned(),
             done: 0,
             total,
-            since: Instant::now(),
-            shown: None,
-            is_shown: io::stderr().is_terminal(),
+            started_at: Instant::now(),
+            drawn_at: None,
+            is_terminal: io::stderr().is_terminal(),
         }
     }
 
     pub(crate) fn advance(&mut self, by: u64) {
         self.done += by;
-        let due = self.shown.is_none_or(|shown| shown.elapsed() >= EVERY);
-        if self.is_shown && due {
-            self.shown = Some(Instant::now());
+        let is_due = self
+            .drawn_at
+            .is_none_or(|drawn_at| drawn_at.elapsed() >= REDRAW_INTERVAL);
+        if self.is_terminal && is_due {
+            self.drawn_at = Some(Instant::now());
             self.write(&self.line());
         }
     }
 
     /// Clears the line; results follow.
     pub(crate) fn finish(self) {
-        if self.shown.is_some() {
+        if self.drawn_at.is_some() {
             self.write("");
         }
     }
 
     fn line(&self) -> String {
-        let rate = self.done as f64 / self.since.elapsed().as_secs_f64().max(0.001);
+        let rate = self.done as f64 / self.started_at.elapsed().as_secs_f64().max(0.001);
         let of = self
             .total
             .map(|total| format!(" of {total}"))

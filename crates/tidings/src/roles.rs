@@ -1,5 +1,5 @@
-//! The loops that a process runs, and what they share: one store, one door to
-//! the outside. Everything else they say to each other through the store.
+//! The loops that a process runs, and what they share: one store, one HTTP client.
+//! They communicate through the store alone.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,21 +20,21 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::{output, sinks};
 
-/// What a process can do.
+/// One loop of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
-    /// Asks feeds and sitemaps for news
+    /// Polls feeds and sitemaps
     Poll,
-    /// Fetches pages and makes documents of them
+    /// Fetches pages and builds documents
     Fetch,
-    /// Hands documents to the sinks
+    /// Delivers documents to the sinks
     Deliver,
     /// Serves the API and the dashboard
     Serve,
 }
 
 impl Role {
-    /// Everything that is configured.
+    /// Every role that is enabled.
     pub(crate) fn all(config: &Config) -> Vec<Self> {
         let mut all = vec![Self::Poll, Self::Fetch, Self::Deliver];
         if config.server.is_enabled {
@@ -55,7 +55,7 @@ pub(crate) struct Roles {
     dashboard: Option<Dashboard>,
 }
 
-/// Where the dashboard is, and the token that the first start made.
+/// The address of the dashboard, and the token that the first start created.
 #[derive(Debug, Serialize)]
 pub(crate) struct Dashboard {
     pub(crate) dashboard: String,
@@ -70,20 +70,20 @@ impl Roles {
         net: NetOptions,
         config: &Config,
     ) -> Result<Self, Failure> {
-        let client = Client::new(net).context("the network can't be used")?;
-        let outside = || FetchContext {
+        let client = Client::new(net).context("cannot create the HTTP client")?;
+        let context = || FetchContext {
             lease: config.lease,
             ..FetchContext::new(client.clone(), store.clone())
         };
-        let poller = || Arc::new(Poller::new(outside(), poll_options(config)));
-        let worker = || Arc::new(Worker::new(outside(), work_options(config)));
-        // Before the first document: it gets its orders when it is stored.
+        let poller = || Arc::new(Poller::new(context(), poll_options(config)));
+        let worker = || Arc::new(Worker::new(context(), fetch_options(config)));
+        // Before the first document: its deliveries are queued when it is stored.
         let deliverer = match roles.contains(&Role::Deliver) {
             false => None,
             true => {
                 let deliverer = sinks::deliverer(config, store)?;
                 let registered = deliverer.register(|name| sinks::wants_duplicates(config, name));
-                registered.await.context("the sinks can't be made known")?;
+                registered.await.context("cannot register the sinks")?;
                 Some(Arc::new(deliverer))
             }
         };
@@ -107,7 +107,7 @@ impl Roles {
         self.worker.as_ref()
     }
 
-    /// Tells where the dashboard is, and once how to get in.
+    /// Prints the address of the dashboard, and on the first start its token.
     pub(crate) fn announce(&self, json: bool) -> anyhow::Result<()> {
         let Some(dashboard) = &self.dashboard else {
             return Ok(());
@@ -130,34 +130,37 @@ impl Roles {
         stop: impl Future<Output = ()>,
         polled: impl FnMut(&PollReport),
     ) -> anyhow::Result<()> {
-        let (end, ending) = watch::channel(false);
-        let asked = || {
-            let mut ending = ending.clone();
+        let (stop_sender, stop_receiver) = watch::channel(false);
+        let stopped = || {
+            let mut stop_receiver = stop_receiver.clone();
             async move {
-                // A sender that is gone means the same.
-                let _ = ending.wait_for(|end| *end).await;
+                // A dropped sender means the same.
+                let _ = stop_receiver.wait_for(|stop| *stop).await;
             }
         };
-        // One that can't go on ends all: half of a process would go unnoticed.
-        let give_up = || {
+        // A loop that fails stops all: a process with some loops dead would go unnoticed.
+        let stop_all = || {
             // The loops hold receivers until they have ended.
-            let _ = end.send(true);
+            let _ = stop_sender.send(true);
         };
         let polling = async {
             match &self.poller {
-                Some(poller) => poller.run(asked(), polled).await.inspect_err(|_| give_up()),
+                Some(poller) => poller
+                    .run(stopped(), polled)
+                    .await
+                    .inspect_err(|_| stop_all()),
                 None => Ok(()),
             }
         };
         let fetching = async {
             match &self.worker {
-                Some(worker) => worker.run(asked()).await.inspect_err(|_| give_up()),
+                Some(worker) => worker.run(stopped()).await.inspect_err(|_| stop_all()),
                 None => Ok(()),
             }
         };
         let delivering = async {
             if let Some(deliverer) = &self.deliverer {
-                deliverer.run(asked()).await;
+                deliverer.run(stopped()).await;
             }
         };
         let server = self
@@ -167,22 +170,22 @@ impl Roles {
             .take();
         let serving = async {
             match server {
-                Some(server) => server.run(asked()).await,
+                Some(server) => server.run(stopped()).await,
                 None => Ok(()),
             }
         };
         let stopping = async {
             tokio::select! {
                 () = stop => {}
-                () = asked() => {}
+                () = stopped() => {}
             }
-            give_up();
+            stop_all();
         };
         let (polled, fetched, (), served, ()) =
             tokio::join!(polling, fetching, delivering, serving, stopping);
         served?;
-        polled.context("feeds can't be polled")?;
-        fetched.context("pages can't be fetched")
+        polled.context("cannot poll feeds")?;
+        fetched.context("cannot fetch pages")
     }
 }
 
@@ -195,7 +198,7 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
     let options = ServerOptions {
         public_hosts: config.server.public_hosts.clone(),
         search_folder: search,
-        settings: config.server.shown.clone(),
+        settings: config.server.settings.clone(),
         ..ServerOptions::new(config.server.bind)
     };
     let server = Server::bind(options, store.clone(), client).await;
@@ -204,24 +207,24 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
 
 fn poll_options(config: &Config) -> PollOptions {
     PollOptions {
-        // Whoever adds a source, here or elsewhere, watches for its first news.
+        // Whoever adds a source, here or elsewhere, waits for its first items.
         every: Duration::from_secs(2),
-        at_once: config.polls_at_once,
+        at_once: config.poll_concurrency,
         lease: config.lease * 5,
-        collect_every: config.collect_every,
+        collect_every: config.collect_interval,
         ..PollOptions::default()
     }
 }
 
-fn work_options(config: &Config) -> FetchOptions {
+fn fetch_options(config: &Config) -> FetchOptions {
     let options = FetchOptions::default();
     let pages = || PageArchive::in_folder(config.data_dir().join("pages"));
     FetchOptions {
-        at_once: config.fetch.at_once,
-        cores: config.fetch.cores.unwrap_or(options.cores),
+        at_once: config.fetch.concurrency,
+        cores: config.fetch.extract_threads.unwrap_or(options.cores),
         lease: config.lease,
-        pages: config.fetch.keep_html.then(pages),
-        outbox_bound: config.outbox_bound,
+        pages: config.fetch.archive_html.then(pages),
+        outbox_bound: config.outbox_max_pending,
         recorder: Some(config.data_dir().join("readings")),
         ..options
     }

@@ -1,10 +1,11 @@
-//! The one way in which long-running commands are asked to end: Ctrl-C or
-//! SIGTERM. They finish what they do and exit with 0.
+//! Graceful shutdown of long-running commands, on SIGINT (Ctrl-C) or SIGTERM. They
+//! finish what is in flight and exit with 0.
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Listens from the moment it is made: make it before saying that you run.
+/// Listens from the moment it is created: create it before reporting that the
+/// command runs.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
     interrupt: Signal,
@@ -13,14 +14,14 @@ pub(crate) struct Shutdown {
 
 impl Shutdown {
     pub(crate) fn listen() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("signals can't be listened for");
+        let listen = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
         })
     }
 
-    /// Returns when the process is asked to end.
+    /// Returns when a shutdown is requested.
     pub(crate) async fn requested(mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

@@ -1,5 +1,5 @@
-//! The sinks that are configured, built and ready: with a door of their own to
-//! the outside, so that what they may reach is open to nobody else.
+//! Builds the configured sinks, with an HTTP client of their own: what sinks may
+//! reach is open to nothing else.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use async_trait::async_trait;
 use tidings_document::Document;
 use tidings_engine::{DeliverOptions, Deliverer, PageArchive};
 use tidings_net::Client;
-use tidings_sinks::{Context, Page, Pages, Sink, build};
+use tidings_sinks::{Context, Page, PageSource, Sink, build};
 use tidings_store::Store;
 
 use crate::config::{Config, NamedSink};
 use crate::failure::Failure;
 
-/// The pages that workers keep, as sinks ask for them.
+/// The page archive, as sinks read it.
 #[derive(Debug)]
-struct Kept(PageArchive);
+struct ArchivedPages(PageArchive);
 
 #[async_trait]
-impl Pages for Kept {
+impl PageSource for ArchivedPages {
     async fn page(&self, document: &Document) -> std::io::Result<Option<Page>> {
         let Some(name) = document.raw_html.clone() else {
             return Ok(None);
@@ -37,19 +37,20 @@ impl Pages for Kept {
     }
 }
 
-/// What sinks are built with.
+/// The HTTP client, folder and page archive that sinks are built with.
 pub(crate) fn context(config: &Config) -> Result<Context, Failure> {
-    let client = Client::new(config.net.sink_options()?).context("the network can't be used")?;
+    let client =
+        Client::new(config.net.sink_options()?).context("cannot create the HTTP client")?;
     let pages = PageArchive::in_folder(config.data_dir().join("pages"));
     Ok(Context {
-        pages: Some(Arc::new(Kept(pages))),
+        pages: Some(Arc::new(ArchivedPages(pages))),
         ..Context::new(client, config.data_dir())
     })
 }
 
 /// One sink.
 pub(crate) fn build_one(sink: &NamedSink, context: &Context) -> Result<Box<dyn Sink>, Failure> {
-    build(&sink.name, &sink.config, context).map_err(|error| Failure::Unusable(error.into()))
+    build(&sink.name, &sink.config, context).map_err(|error| Failure::InvalidConfig(error.into()))
 }
 
 /// All sinks, and the loop that delivers to them.
@@ -67,7 +68,7 @@ pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Fai
     Ok(Deliverer::new(store.clone(), sinks?, options))
 }
 
-/// Whether a sink gets documents whose text it has already.
+/// Whether a sink receives documents that duplicate the text of another.
 pub(crate) fn wants_duplicates(config: &Config, name: &str) -> bool {
     let named = config.sinks.iter().find(|sink| sink.name == name);
     named.is_some_and(|sink| sink.wants_duplicates)

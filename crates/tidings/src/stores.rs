@@ -6,20 +6,20 @@ use tidings_store::{Store, StoreError, StoreOptions};
 use crate::config::Config;
 use crate::failure::Failure;
 
-/// Opens the store and runs `work` with it. A schema from the future is a
-/// matter of configuration: another program, or another store.
+/// Opens the store and runs `work` with it. A schema newer than this program is
+/// an error of the configuration: it takes another program, or another store.
 pub(crate) fn with_store(
     config: &Config,
     work: impl AsyncFnOnce(Store) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
         let store = open(&config.store_address(), config).await?;
         work(store).await
     })
 }
 
-/// Opens a store with the politeness that is configured.
+/// Opens a store with the configured politeness.
 pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failure> {
     let mut options = StoreOptions::default();
     options.host_delay = config.fetch.host_delay;
@@ -28,7 +28,7 @@ pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failur
         .await
         .map_err(|error| match error {
             StoreError::TooNew { .. } | StoreError::Address { .. } => {
-                Failure::Unusable(error.into())
+                Failure::InvalidConfig(error.into())
             }
             error => Failure::Command(error.into()),
         })

@@ -1,5 +1,5 @@
-//! `tidings check` as a user calls it: what works, what does not, and the exit
-//! code of each.
+//! `tidings check` as a user calls it: probes that succeed, probes that fail, and
+//! the exit code of each.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,13 +12,13 @@ use tidings::{Ended, Run};
 use tidings_sim::{DnsAnswer, DnsServer};
 use tidings_store::{SCHEMA_VERSION, Store, StoreOptions};
 
-/// Something that listens, and a name server that knows one name.
-struct FetchContext {
+/// A name server that knows one name.
+struct TestNetwork {
     runtime: tokio::runtime::Runtime,
     dns: DnsServer,
 }
 
-impl FetchContext {
+impl TestNetwork {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -54,13 +54,13 @@ impl FetchContext {
     }
 }
 
-/// Whether a probe succeeded, and what was said.
+/// Whether a probe succeeded, and its message.
 fn probe(ended: &Ended, what: &str) -> (bool, String) {
-    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(told["ok"], ended.code == 0, "{told}");
-    let probes = told["probes"].as_array().unwrap();
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["ok"], ended.code == 0, "{report}");
+    let probes = report["probes"].as_array().unwrap();
     let found = probes.iter().find(|probe| probe["what"] == what);
-    let found = found.unwrap_or_else(|| panic!("{what}: {told}"));
+    let found = found.unwrap_or_else(|| panic!("{what}: {report}"));
     (
         found["ok"].as_bool().unwrap(),
         found["said"].as_str().unwrap().to_owned(),
@@ -68,50 +68,47 @@ fn probe(ended: &Ended, what: &str) -> (bool, String) {
 }
 
 #[test]
-fn everything_that_works_is_said() {
-    let outside = FetchContext::new();
-    let run = outside
+fn every_probe_that_succeeds_is_reported() {
+    let network = TestNetwork::new();
+    let run = network
         .check(&["--set", "demo.sites=3"])
         .file("tidings.toml", "net.auth_file = 'auth'\n")
         .file("auth", "a.example me:canary\n")
         .env("LOG_LEVEL", "warn");
     let ended = run.run();
     assert_eq!(ended.code, 0, "{} {}", ended.stdout, ended.stderr);
-    let (_, given) = probe(&ended, "configuration");
+    let (_, set) = probe(&ended, "configuration");
     assert_eq!(
-        given,
+        set,
         "net.auth_file (tidings.toml), log.level (environment LOG_LEVEL), net.dns (flag --set), \
          server.bind (flag --set), demo.sites (flag --set); all others have their defaults"
     );
     for (what, said) in [
-        ("data folder", "tidings-data can be made"),
-        (
-            "store",
-            "there is nothing there yet; the first start makes it",
-        ),
+        ("data folder", "tidings-data can be created"),
+        ("store", "does not exist yet; the first start creates it"),
         ("files", "auth read"),
         ("name servers", "known.example is 192.0.2.7"),
         ("server", "127.0.0.1:0 is free"),
         ("sink search, index", "holds 0 documents"),
     ] {
-        let (is_ok, told) = probe(&ended, what);
-        assert!(is_ok && told.contains(said), "{what}: {told}");
+        let (is_ok, message) = probe(&ended, what);
+        assert!(is_ok && message.contains(said), "{what}: {message}");
     }
     assert!(!ended.stdout.contains("canary"), "{}", ended.stdout);
 }
 
 #[test]
-fn everything_that_does_not_work_is_said_with_what_to_do() {
-    let outside = FetchContext::new();
+fn every_probe_that_fails_is_reported_with_the_next_step() {
+    let network = TestNetwork::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap();
-    // Whoever comes is sent away without a word.
+    // Connections are closed without a response.
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let bind = format!("server.bind={taken}");
     let sink = format!(
         "[sinks.hook]\nkind = 'webhook'\nurl = 'http://{taken}/'\nsecret_env = 'HOOK_SECRET'\n"
     );
-    let ended = outside
+    let ended = network
         .check_name(
             "unknown.example",
             &[
@@ -125,28 +122,31 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
                 "postgres://nobody@127.0.0.1:9/none",
             ],
         )
-        .file("tidings.toml", &format!("net.proxy_file = 'ways'\n{sink}"))
-        .file("ways", "# none\nsocks5://me:canary@127.0.0.1:9\n")
+        .file(
+            "tidings.toml",
+            &format!("net.proxy_file = 'proxies'\n{sink}"),
+        )
+        .file("proxies", "# none\nsocks5://me:canary@127.0.0.1:9\n")
         .env("HOOK_SECRET", "canary")
         .run();
     assert_eq!(ended.code, 1, "{} {}", ended.stdout, ended.stderr);
     for (what, said) in [
-        ("data folder", "/proc/none can't be written"),
+        ("data folder", "/proc/none is not writable"),
         ("store", "does not answer"),
         ("name servers", "net.dns names other servers"),
         (
             "proxy socks5://127.0.0.1:9",
             "see its line in net.proxy_file",
         ),
-        ("server", "is taken by another program; set server.bind"),
+        ("server", "is in use by another program; set server.bind"),
     ] {
-        let (is_ok, told) = probe(&ended, what);
-        assert!(!is_ok && told.contains(said), "{what}: {told}");
+        let (is_ok, message) = probe(&ended, what);
+        assert!(!is_ok && message.contains(said), "{what}: {message}");
     }
     assert!(
         ended
             .stdout
-            .contains("when it is mended: tidings sink test hook"),
+            .contains("when it is fixed: tidings sink test hook"),
         "{}",
         ended.stdout
     );
@@ -154,14 +154,17 @@ fn everything_that_does_not_work_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_configuration_that_can_not_be_used_has_a_code_of_its_own() {
-    let outside = FetchContext::new();
-    let missing = outside.check(&["--set", "net.ca_file=missing.pem"]).run();
+fn an_invalid_configuration_has_an_exit_code_of_its_own() {
+    let network = TestNetwork::new();
+    let missing = network.check(&["--set", "net.ca_file=missing.pem"]).run();
     assert_eq!(missing.code, 78, "{}", missing.stdout);
-    let (is_ok, told) = probe(&missing, "files");
-    assert!(!is_ok && told.contains("net.ca_file missing.pem"), "{told}");
+    let (is_ok, message) = probe(&missing, "files");
+    assert!(
+        !is_ok && message.contains("net.ca_file missing.pem"),
+        "{message}"
+    );
 
-    let unknown = outside.check(&["--set", "log.levle=warn"]).run();
+    let unknown = network.check(&["--set", "log.levle=warn"]).run();
     assert_eq!(unknown.code, 78);
     assert!(
         unknown.stderr.contains("did you mean \"log.level\"?"),
@@ -171,22 +174,22 @@ fn a_configuration_that_can_not_be_used_has_a_code_of_its_own() {
 
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
-    outside.runtime.block_on(async {
+    network.runtime.block_on(async {
         let store = Store::open(&address, &StoreOptions::default())
             .await
             .unwrap();
         let newer = SCHEMA_VERSION + 1;
         store.pretend_schema_version(newer).await.unwrap();
     });
-    let newer = outside.check(&["--store", &address]).run();
+    let newer = network.check(&["--store", &address]).run();
     assert_eq!(newer.code, 78, "{}", newer.stdout);
-    let (is_ok, told) = probe(&newer, "store");
-    assert!(!is_ok && told.contains("upgrade tidings"), "{told}");
+    let (is_ok, message) = probe(&newer, "store");
+    assert!(!is_ok && message.contains("upgrade tidings"), "{message}");
 }
 
 #[test]
-fn a_server_that_is_ours_is_no_trouble() {
-    let outside = FetchContext::new();
+fn a_server_that_is_ours_is_no_error() {
+    let network = TestNetwork::new();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().display().to_string();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -199,19 +202,19 @@ fn a_server_that_is_ours_is_no_trouble() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while std::net::TcpStream::connect(address).is_err() {
-        assert!(std::time::Instant::now() < patience, "it does not start");
+        assert!(std::time::Instant::now() < deadline, "it does not start");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
-    let ended = outside.check(&["--data-dir", &data, "--set", &bind]).run();
+    let ended = network.check(&["--data-dir", &data, "--set", &bind]).run();
     assert_eq!(tidings::terminate(running), Some(0));
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     for (what, said) in [
         ("server", "is served by tidings"),
         ("store", "has schema version"),
     ] {
-        let (_, told) = probe(&ended, what);
-        assert!(told.contains(said), "{what}: {told}");
+        let (_, message) = probe(&ended, what);
+        assert!(message.contains(said), "{what}: {message}");
     }
 }

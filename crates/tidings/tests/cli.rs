@@ -54,7 +54,7 @@ fn a_wrong_command_line_exits_with_2() {
 }
 
 #[test]
-fn config_tells_each_value_and_its_origin() {
+fn config_shows_each_value_and_its_origin() {
     let run = Run::new(&["config", "--set", "demo.sites=3"])
         .file("tidings.toml", "[log]\nlevel = \"warn\"\n")
         .env("LOG_FORMAT", "json")
@@ -95,11 +95,11 @@ fn a_wrong_configuration_exits_with_78_and_says_what_was_meant() {
 fn url_shows_the_identity() {
     let run = tidings(&["url", "HTTP://Example.com:80/a/?utm_source=x&id=1#top"]);
     insta::assert_snapshot!(run.stdout, @"
-    fetched   http://example.com/a/?utm_source=x&id=1
-    compared  https://example.com/a?id=1
-    url key   2b5c08add8bd85d31fb90ee4b334f6e0bdd29df5fa92b250572a917c81548d96
-    host key  example.com
-    site      example.com
+    fetch url      http://example.com/a/?utm_source=x&id=1
+    canonical url  https://example.com/a?id=1
+    url key        2b5c08add8bd85d31fb90ee4b334f6e0bdd29df5fa92b250572a917c81548d96
+    host key       example.com
+    site           example.com
     ");
     let run = tidings(&[
         "url",
@@ -111,12 +111,12 @@ fn url_shows_the_identity() {
     ]);
     assert!(
         run.stdout
-            .contains("compared  https://hub.example/bbc?ref=1"),
+            .contains("canonical url  https://hub.example/bbc?ref=1"),
         "{}",
         run.stdout
     );
     assert!(
-        run.stdout.contains("host key  hub.example/bbc"),
+        run.stdout.contains("host key       hub.example/bbc"),
         "{}",
         run.stdout
     );
@@ -156,15 +156,15 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has usually ended by itself.
+        // It has usually exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Starts a long-running command, lets `ask` talk to it, and ends it with a
-/// signal as an operator would.
-fn while_running(args: &[&str], signal: &str, ask: impl Fn(&str)) -> (i32, String) {
+/// Starts a long-running command, calls `probe` with its first line, and stops it
+/// with a signal as an operator would.
+fn while_running(args: &[&str], signal: &str, probe: impl Fn(&str)) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let child = tidings::command(args, folder.path())
         .stdout(Stdio::piped())
@@ -174,7 +174,7 @@ fn while_running(args: &[&str], signal: &str, ask: impl Fn(&str)) -> (i32, Strin
     let mut stdout = BufReader::new(running.0.stdout.take().unwrap());
     let mut first = String::new();
     stdout.read_line(&mut first).unwrap();
-    ask(first.trim());
+    probe(first.trim());
     // The shell's own `kill`: the program of that name is not everywhere.
     let kill = format!("kill {signal} {}", running.0.id());
     let sent = Command::new("sh").args(["-c", &kill]).status().unwrap();
@@ -191,13 +191,13 @@ fn http_get(address: &str, host: &str) -> String {
         "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     )
     .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response
 }
 
 #[test]
-fn sim_serves_a_web_until_it_is_asked_to_end() {
+fn sim_serves_a_web_until_a_shutdown_is_requested() {
     for signal in ["-TERM", "-INT"] {
         let (code, rest) = while_running(
             &["sim", "--sites", "3", "--seed", "7", "--port", "0"],
@@ -213,7 +213,7 @@ fn sim_serves_a_web_until_it_is_asked_to_end() {
             },
         );
         assert_eq!(code, 0, "{signal}");
-        assert!(rest.ends_with("1 requests answered.\n"), "{rest}");
+        assert!(rest.ends_with("1 requests served.\n"), "{rest}");
     }
 }
 
@@ -225,7 +225,7 @@ fn a_port_in_use_is_an_error_that_says_what_to_do() {
     assert_eq!(run.code, 1);
     assert!(
         run.stderr.contains(&format!(
-            "port {port} on 127.0.0.1 can't be used; try another --port"
+            "cannot bind port {port} on 127.0.0.1; try another --port"
         )),
         "{}",
         run.stderr
@@ -245,13 +245,13 @@ fn the_demo_runs_and_ends_cleanly() {
     assert_eq!(code, 0);
     let last = rest.trim().lines().last().unwrap();
     let ended: serde_json::Value = serde_json::from_str(last).unwrap();
-    for none in ["lost", "duplicated", "unknown", "impolite"] {
+    for none in ["lost", "duplicated", "unknown", "politeness_violations"] {
         assert_eq!(ended["ledger"][none], 0, "{ended}");
     }
 }
 
 #[test]
-fn logs_go_to_standard_error_as_one_json_object_a_line() {
+fn logs_go_to_standard_error_as_one_json_object_per_line() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["sim", "--sites", "1", "--port", "0", "--log-format", "json"];
     let child = tidings::command(&args, folder.path())

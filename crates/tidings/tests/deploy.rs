@@ -1,5 +1,5 @@
-//! The files of `deploy/` and what the docs tell operators to type: commands that
-//! exist, settings that exist, metrics that exist, units that systemd takes.
+//! The files of `deploy/` and the commands in the docs: every command, setting and
+//! metric exists, and systemd accepts the units.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -87,7 +87,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_command_that_operators_are_told_exists() {
+fn every_documented_command_exists() {
     let mut texts = deployed();
     for name in ["docs/OPERATIONS.md", "docs/SECURITY.md", "docs/API.md"] {
         let path = root().join(name);
@@ -161,11 +161,11 @@ fn every_metric_in_the_files_exists() {
         "GET /metrics HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
     assert_eq!(terminate(running), Some(0));
-    let known = names(&answer, "tidings_");
-    assert!(known.len() > 10, "{answer}");
+    let known = names(&response, "tidings_");
+    assert!(known.len() > 10, "{response}");
     for name in [
         "deploy/grafana/tidings.json",
         "deploy/prometheus/alerts.yml",
@@ -179,7 +179,7 @@ fn every_metric_in_the_files_exists() {
 }
 
 #[test]
-fn systemd_takes_the_units() {
+fn systemd_accepts_the_units() {
     let folder = tempfile::tempdir().unwrap();
     let mut count = 0;
     for (path, text) in deployed() {
@@ -194,7 +194,7 @@ fn systemd_takes_the_units() {
             .arg(&unit)
             .output();
         let Ok(verified) = verified else {
-            eprintln!("left out: there is no systemd-analyze here");
+            eprintln!("skipped: there is no systemd-analyze here");
             return;
         };
         let said = String::from_utf8_lossy(&verified.stderr);
@@ -206,14 +206,14 @@ fn systemd_takes_the_units() {
 }
 
 #[test]
-fn the_files_are_what_they_say() {
+fn the_files_parse() {
     for (path, text) in deployed() {
         let kind = path.extension().and_then(|kind| kind.to_str());
         if kind == Some("json") {
             serde_json::from_str::<Value>(&text).unwrap();
         }
         let Some(python) = std::env::var_os("TIDINGS_TEST_PYTHON") else {
-            eprintln!("left out: TIDINGS_TEST_PYTHON names no Python; scripts/test sets it");
+            eprintln!("skipped: TIDINGS_TEST_PYTHON names no Python; scripts/test sets it");
             continue;
         };
         if matches!(kind, Some("yml" | "yaml")) {

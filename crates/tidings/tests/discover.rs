@@ -29,12 +29,12 @@ fn run(port: u16, args: &[&str]) -> Ended {
 }
 
 #[test]
-fn every_site_gives_away_its_feeds_and_sitemaps() {
+fn the_feeds_and_sitemaps_of_every_site_are_discovered() {
     let (_runtime, sim) = web();
     for site in sim.world().sites() {
         let ended = run(
             sim.address().port(),
-            &["discover", &site.home(), "--pause", "0", "--json"],
+            &["discover", &site.home(), "--delay", "0", "--json"],
         );
         assert_eq!(ended.code, 0, "{}: {}", site.host, ended.stderr);
         let found: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -60,17 +60,17 @@ fn every_site_gives_away_its_feeds_and_sitemaps() {
     let site = sim.world().site(0);
     let text = run(
         sim.address().port(),
-        &["discover", &site.home(), "--pause", "0"],
+        &["discover", &site.home(), "--delay", "0"],
     )
     .stdout;
     assert!(
-        text.starts_with("feed ") && text.contains(" a day"),
+        text.starts_with("feed ") && text.contains(" per day"),
         "{text}"
     );
 }
 
 #[test]
-fn a_site_without_feeds_says_so() {
+fn a_site_without_feeds_is_an_error() {
     let (runtime, _sim) = web();
     let bare = runtime.block_on(RawServer::start(
         "127.0.0.1:0".parse().unwrap(),
@@ -81,17 +81,17 @@ fn a_site_without_feeds_says_so() {
     ));
     let bare = bare.unwrap();
     let url = format!("http://{}/", bare.address());
-    let ended = run(bare.address().port(), &["discover", &url, "--pause", "0"]);
+    let ended = run(bare.address().port(), &["discover", &url, "--delay", "0"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (1, ""));
     assert!(
-        ended.stderr.contains("has no feed and no sitemap"),
+        ended.stderr.contains("no feed or sitemap found on"),
         "{}",
         ended.stderr
     );
 }
 
 #[test]
-fn a_feed_is_read_from_its_address() {
+fn a_feed_is_read_from_its_url() {
     let (_runtime, sim) = web();
     let site = sim.world().site(0);
     let feed = site.absolute(&site.feeds[0].path);
@@ -114,7 +114,7 @@ fn a_feed_is_read_from_its_address() {
     );
     assert_eq!(missing.code, 1);
     assert!(
-        missing.stderr.contains("answered with status 404"),
+        missing.stderr.contains("responded with status 404"),
         "{}",
         missing.stderr
     );

@@ -1,5 +1,5 @@
-//! `tidings doctor` as a user calls it: a store on which nobody works, on both
-//! engines, and a machine without one.
+//! `tidings doctor` as a user calls it: a store without any running process, on
+//! both engines, and a machine without a store.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,15 +28,15 @@ fn target(url: &str) -> Target {
     }
 }
 
-/// A store as it was left hours ago: a page is waited for, a page has killed its
-/// readers, a document was not delivered, another can't be, a feed is due, a source has none.
-async fn left_alone(address: &str) {
+/// A store without a process for hours: an overdue URL, a quarantined page, a
+/// pending delivery, a dead letter, an overdue feed, a source without a feed.
+async fn create_idle_store(address: &str) {
     let hours_ago = jiff::Timestamp::now().as_millisecond() - 7 * 1_800_000;
     let clock = Arc::new(AtomicI64::new(hours_ago));
     let options = StoreOptions::default().with_manual_clock(clock);
     let store = Store::open(address, &options).await.unwrap();
     store.put_sink("search", true, false).await.unwrap();
-    let urls = ["late", "poison", "given-up", "stored", "refused"]
+    let urls = ["late", "poison", "exhausted", "stored", "refused"]
         .map(|name| target(&format!("https://{name}.example/")));
     let submissions = urls.map(|target| Submission::new(target, Origin::Manual));
     store.submit(&submissions).await.unwrap();
@@ -48,7 +48,7 @@ async fn left_alone(address: &str) {
         .collect();
     store.complete(&completions).await.unwrap();
 
-    let orders = store.claim_deliveries("search", 2, MINUTE).await.unwrap();
+    let deliveries = store.claim_deliveries("search", 2, MINUTE).await.unwrap();
     let refused = DeliveryVerdict::Dead {
         reason: "it is too long".to_owned(),
     };
@@ -56,7 +56,10 @@ async fn left_alone(address: &str) {
         error: "busy".to_owned(),
         after: MINUTE,
     };
-    let verdicts = [(orders[0].clone(), refused), (orders[1].clone(), later)];
+    let verdicts = [
+        (deliveries[0].clone(), refused),
+        (deliveries[1].clone(), later),
+    ];
     store
         .complete_deliveries("search", &verdicts)
         .await
@@ -86,7 +89,7 @@ fn outcome(claim: &Claim) -> Outcome {
     match claim.url.host() {
         "late.example" => Outcome::Released,
         "poison.example" => dead("quarantined"),
-        "given-up.example" => dead("max_retries"),
+        "exhausted.example" => dead("max_retries"),
         host => Outcome::Fetched {
             etag: None,
             last_modified: None,
@@ -109,9 +112,9 @@ fn doctor(address: &str) -> Ended {
 }
 
 fn findings(ended: &Ended) -> Vec<Value> {
-    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!(told["ok"], ended.code == 0, "{told}");
-    told["findings"].as_array().unwrap().clone()
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(report["ok"], ended.code == 0, "{report}");
+    report["findings"].as_array().unwrap().clone()
 }
 
 /// The command that a finding begins its advice with, without what follows it.
@@ -121,52 +124,49 @@ fn command(next: &str) -> Option<Vec<&str>> {
     Some(words.split(' ').collect())
 }
 
-async fn names_all_that_is_stuck(address: &str) {
-    left_alone(address).await;
+async fn every_problem_is_found(address: &str) {
+    create_idle_store(address).await;
     let ended = doctor(address);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     let found = findings(&ended);
     for (severity, what) in [
         (
-            "trouble",
-            "1 host could be asked and is not, the first (late.example) for 3 h",
+            "error",
+            "1 host ready and not claimed, the oldest (late.example) for 3 h",
         ),
         (
-            "trouble",
-            "1 URL put aside, such as https://poison.example/",
+            "error",
+            "1 URL quarantined, such as https://poison.example/",
+        ),
+        ("error", "1 feed overdue, the oldest for 3 h"),
+        (
+            "error",
+            "1 source is without a feed, sitemap or page to poll, such as empty",
         ),
         (
-            "trouble",
-            "1 feed should have been polled, the first 3 h ago",
+            "error",
+            "not claimed: 1 document pending for search, the oldest for 3 h",
         ),
         (
-            "trouble",
-            "1 source is without anything to poll, such as empty",
+            "error",
+            "1 document in the dead letters of search, the latest because: it is too long",
         ),
-        (
-            "trouble",
-            "nobody delivers: 1 document for search, the first for 3 h",
-        ),
-        (
-            "trouble",
-            "1 document could not be delivered to search, the last because: it is too long",
-        ),
-        ("worth_knowing", "2 of 5 URLs given up: 1 max_retries"),
-        ("worth_knowing", "net.contact is not set"),
-        ("fine", "has schema version"),
+        ("warning", "2 of 5 URLs failed permanently: 1 max_retries"),
+        ("warning", "net.contact is not set"),
+        ("ok", "has schema version"),
     ] {
-        let is_told = |finding: &&Value| finding["what"].as_str().unwrap().contains(what);
-        let finding = found.iter().find(is_told);
+        let is_match = |finding: &&Value| finding["what"].as_str().unwrap().contains(what);
+        let finding = found.iter().find(is_match);
         let finding = finding.unwrap_or_else(|| panic!("{what}: {found:#?}"));
         assert_eq!(finding["severity"], severity, "{what}");
-        assert_eq!(finding["next"].is_string(), severity != "fine", "{what}");
+        assert_eq!(finding["next"].is_string(), severity != "ok", "{what}");
     }
     let severities: Vec<_> = found.iter().map(|finding| &finding["severity"]).collect();
     assert!(
-        severities.is_sorted_by_key(|severity| ["trouble", "worth_knowing", "fine"]
+        severities.is_sorted_by_key(|severity| ["error", "warning", "ok"]
             .iter()
             .position(|known| severity == known)),
-        "the gravest first: {severities:?}"
+        "the most severe first: {severities:?}"
     );
     for finding in &found {
         let Some(mut args) = finding["next"].as_str().and_then(command) else {
@@ -178,42 +178,46 @@ async fn names_all_that_is_stuck(address: &str) {
 }
 
 #[tokio::test]
-async fn an_embedded_store_on_which_nobody_works() {
+async fn an_embedded_store_without_any_running_process() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
-    names_all_that_is_stuck(&address).await;
+    every_problem_is_found(&address).await;
 }
 
 #[tokio::test]
-async fn a_shared_store_on_which_nobody_works() {
-    names_all_that_is_stuck(&tidings_sim::postgres_database().unwrap()).await;
+async fn a_shared_store_without_any_running_process() {
+    every_problem_is_found(&tidings_sim::postgres_database().unwrap()).await;
 }
 
 #[test]
-fn a_new_machine_is_told_how_to_begin() {
+fn a_new_machine_gets_the_first_steps() {
     let (ended, folder) = Run::new(&["doctor"]).run_keeping();
     assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
     assert!(
-        ended.stdout.contains("store: there is nothing in it yet"),
+        ended.stdout.contains("store: it does not exist yet"),
         "{}",
         ended.stdout
     );
     assert!(ended.stdout.contains("→ tidings run\n"), "{}", ended.stdout);
-    let made = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(made, 0, "a doctor makes nothing");
+    let created = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(created, 0, "a doctor creates nothing");
     let quiet = tidings(&["doctor", "--quiet", "--set", "net.contact=me@us.example"]);
-    assert!(!quiet.stdout.contains("fine"), "{}", quiet.stdout);
+    assert!(
+        !quiet.stdout.lines().any(|line| line.starts_with("ok ")),
+        "{}",
+        quiet.stdout
+    );
     assert!(!quiet.stdout.contains("net.contact"), "{}", quiet.stdout);
 }
 
 #[test]
-fn a_store_that_can_not_be_opened_is_trouble() {
+fn a_store_that_can_not_be_opened_is_an_error() {
     let ended = doctor("postgres://nobody@127.0.0.1:9/none");
     assert_eq!(ended.code, 1);
     let found = findings(&ended);
     assert_eq!(
         (&found[0]["severity"], &found[0]["next"]),
-        (&json!("trouble"), &json!("tidings check"))
+        (&json!("error"), &json!("tidings check"))
     );
 }
 
@@ -234,7 +238,7 @@ async fn an_older_store_is_left_as_it_is() {
     assert!(
         checked
             .stdout
-            .contains("it has schema version 4; the first start brings it to"),
+            .contains("it has schema version 4; the first start migrates it to"),
         "{}",
         checked.stdout
     );

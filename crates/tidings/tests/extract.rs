@@ -15,7 +15,7 @@ const STORY: &str = "<!doctype html><html lang=en><head><title>Council votes to 
 <h2>What changes</h2><ul><li>Buses stop at the northern crossing.</li></ul>
 <p>The bridge will close in May and reopen two years later, when the trains run again.</p></article></body></html>";
 
-/// What took how long is different every time.
+/// Timings differ on every run.
 fn without_times(lines: &str) -> String {
     let rows = lines.lines().map(|line| {
         let mut row: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -27,7 +27,7 @@ fn without_times(lines: &str) -> String {
 }
 
 #[test]
-fn a_page_gives_a_line_of_json() {
+fn a_page_becomes_a_line_of_json() {
     let run = Run::new(&[
         "extract",
         "story.html",
@@ -42,7 +42,7 @@ fn a_page_gives_a_line_of_json() {
 }
 
 #[test]
-fn a_folder_gives_a_line_for_each_page_in_order() {
+fn a_folder_becomes_a_line_per_page_in_order() {
     let run = Run::new(&["extract", ".", "--urls", "urls.txt", "--threads", "3"]);
     let folder = run.folder().join("more");
     std::fs::create_dir(&folder).unwrap();
@@ -77,7 +77,7 @@ fn a_folder_gives_a_line_for_each_page_in_order() {
 }
 
 #[test]
-fn explain_says_why() {
+fn explain_shows_the_verdict_of_each_block() {
     let run = Run::new(&["extract", "story.html", "--explain"])
         .file("story.html", STORY)
         .run();
@@ -98,7 +98,7 @@ fn explain_says_why() {
 }
 
 #[test]
-fn what_is_no_page_is_named() {
+fn a_path_without_pages_is_named() {
     let run = tidings(&["extract", "nowhere.html"]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
     assert!(
@@ -109,7 +109,7 @@ fn what_is_no_page_is_named() {
     let run = tidings(&["extract", "."]);
     assert_eq!(run.code, 1);
     insta::assert_snapshot!(run.stderr);
-    // A page that can't be unpacked is a line too, and does not stop the others.
+    // A page that can't be decompressed is a line too, and does not stop the others.
     let run = Run::new(&["extract", "."])
         .file("a.html", STORY)
         .file("b.html.gz", "not packed")

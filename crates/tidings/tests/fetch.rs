@@ -60,7 +60,7 @@ fn fetch(address: SocketAddr, path: &str, more: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_page_is_shown_with_all_that_is_known() {
+fn a_page_is_shown_with_its_response() {
     let (_runtime, _server, address) = site();
     let run = fetch(address, "/old", &[]);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -90,7 +90,7 @@ fn a_page_is_shown_with_all_that_is_known() {
 }
 
 #[test]
-fn what_is_not_fetched_is_explained() {
+fn a_refused_fetch_is_explained() {
     let (_runtime, server, address) = site();
     let run = fetch(address, "/private/x", &[]);
     assert_eq!((run.code, run.stdout.as_str()), (1, ""));
@@ -137,7 +137,10 @@ fn wrong_network_settings_are_named() {
         ("egress.ports=80-", "is not a port"),
         ("net.dns=ns.example", "is not an address and port"),
         ("net.redirects=many", "is not a whole number"),
-        ("net.ca_file=none.pem", "net.ca_file none.pem can't be used"),
+        (
+            "net.ca_file=none.pem",
+            "net.ca_file none.pem can't be loaded",
+        ),
         (
             "net.auth_file=none.txt",
             "net.auth_file none.txt can't be read",

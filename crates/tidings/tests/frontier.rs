@@ -64,7 +64,7 @@ fn urls_are_added_listed_retried_and_removed() {
             "https://a.example/2",
             "https://b.example/1",
         ]);
-        assert_eq!(added, "3 new, 0 raised, 0 known, 0 refused\n");
+        assert_eq!(added, "3 new, 0 raised, 0 known, 0 invalid\n");
         let again = place.ok(&[
             "frontier",
             "add",
@@ -72,7 +72,7 @@ fn urls_are_added_listed_retried_and_removed() {
             "9",
             "http://A.example/1?utm_source=x",
         ]);
-        assert_eq!(again, "0 new, 1 raised, 0 known, 0 refused\n");
+        assert_eq!(again, "0 new, 1 raised, 0 known, 0 invalid\n");
 
         let stats = place.ok(&["frontier", "stats"]);
         assert!(stats.starts_with("pending   3\nfetching  0\n"), "{stats}");
@@ -122,7 +122,7 @@ fn urls_are_added_listed_retried_and_removed() {
         );
         assert_eq!(
             place.ok(&["frontier", "retry", "https://b.example/1"]),
-            "1 due again\n"
+            "1 requeued\n"
         );
         assert_eq!(place.ok(&["frontier", "rm", "--all"]), "1 removed\n");
         assert_eq!(
@@ -133,7 +133,7 @@ fn urls_are_added_listed_retried_and_removed() {
 }
 
 #[test]
-fn bad_urls_are_named_and_the_others_are_kept() {
+fn invalid_urls_are_named_and_the_others_are_stored() {
     for place in places() {
         let input = "https://a.example/1\n\nftp://a.example/\nhttps://a.example/2\n";
         let ended = place.call(&["frontier", "add", "-"], input);
@@ -148,7 +148,7 @@ fn bad_urls_are_named_and_the_others_are_kept() {
         assert!(
             ended
                 .stdout
-                .ends_with("2 new, 0 raised, 0 known, 1 refused\n"),
+                .ends_with("2 new, 0 raised, 0 known, 1 invalid\n"),
             "{}",
             ended.stdout
         );
@@ -167,19 +167,19 @@ fn bad_urls_are_named_and_the_others_are_kept() {
 }
 
 #[test]
-fn explain_tells_the_story() {
+fn explain_shows_the_history() {
     for place in places() {
         place.ok(&["frontier", "add", "https://a.example/1"]);
         place.ok(&["frontier", "retry", "https://a.example/1"]);
-        let story = place.ok(&["explain", "https://a.example/1"]);
-        assert!(story.contains("status      pending"), "{story}");
-        let kinds: Vec<_> = story
+        let history = place.ok(&["explain", "https://a.example/1"]);
+        assert!(history.contains("status      pending"), "{history}");
+        let kinds: Vec<_> = history
             .lines()
             .filter_map(|line| line.split_whitespace().nth(1))
             .collect();
         assert!(
             kinds.contains(&"discovered") && kinds.contains(&"retried"),
-            "{story}"
+            "{history}"
         );
         assert_eq!(
             place.json(&["explain", "https://a.example/1"])[0]["events"][1]["kind"],
@@ -196,14 +196,14 @@ fn explain_tells_the_story() {
 }
 
 #[test]
-fn a_bulk_change_must_say_what_it_is_about() {
+fn a_bulk_change_needs_a_selection() {
     for place in places() {
         let ended = place.call(&["frontier", "rm"], "");
         assert_eq!(ended.code, 1);
         assert!(
             ended
                 .stderr
-                .contains("say which: URLs, a filter such as --status dead, or --all"),
+                .contains("nothing selected: give URLs, a filter such as --status dead, or --all"),
             "{}",
             ended.stderr
         );
@@ -228,7 +228,7 @@ fn a_bulk_change_must_say_what_it_is_about() {
 }
 
 #[test]
-fn a_store_moves_there_and_back() {
+fn a_store_is_migrated_there_and_back() {
     let [sqlite, postgres] = places();
     let urls: String = (0..1500)
         .map(|n| format!("https://h{}.example/{n}\n", n % 50))

@@ -1,6 +1,6 @@
-//! A secret in every place that takes one, and servers that repeat what they are
-//! sent. Then everything that Tidings says is read: the log, pages, the API,
-//! metrics, problems, the command line. None of the secrets may be in it.
+//! A secret in every setting that holds one, and servers that echo what they are
+//! sent. Then all output is searched: the log, pages, the API, metrics, problems,
+//! the command line. None of the secrets may be in it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use tidings_server::described_routes;
 use tidings_sim::{Act, FakeApi, RawServer, postgres_database};
 
-/// What must never be seen. The name says where it was put.
+/// The secrets. The name says where each is configured.
 const CANARIES: [(&str, &str); 11] = [
     ("DATABASE", "canary-database-7c1e"),
     ("ES_PASSWORD", "canary-es-password-7c1e"),
@@ -44,14 +44,14 @@ fn canary(name: &str) -> &'static str {
     CANARIES.iter().find(|(known, _)| *known == name).unwrap().1
 }
 
-/// What servers were sent.
-type Heard = Arc<Mutex<String>>;
+/// What servers received.
+type Received = Arc<Mutex<String>>;
 
-/// Says what it was sent: the worst that a service can do.
-async fn parrot(heard: &Heard) -> RawServer {
-    let heard = Arc::clone(heard);
+/// Echoes what it was sent: the worst that a service can do.
+async fn echo_server(received: &Received) -> RawServer {
+    let received = Arc::clone(received);
     RawServer::start(([127, 0, 0, 1], 0).into(), move |head| {
-        heard.lock().unwrap().push_str(head);
+        received.lock().unwrap().push_str(head);
         Act::answer(
             "400 Bad Request\r\nContent-Type: text/plain",
             head.as_bytes(),
@@ -61,11 +61,11 @@ async fn parrot(heard: &Heard) -> RawServer {
     .unwrap()
 }
 
-/// A site that wants a password, and never says which.
+/// A site that requires a password, and never echoes it.
 async fn site() -> RawServer {
     RawServer::start(([127, 0, 0, 1], 0).into(), |head| {
-        let is_let_in = head.to_lowercase().contains("authorization: basic ");
-        match (is_let_in, head.split(' ').nth(1)) {
+        let is_authorized = head.to_lowercase().contains("authorization: basic ");
+        match (is_authorized, head.split(' ').nth(1)) {
             (true, Some("/story")) => {
                 let words = "The pilots met at the harbour and spoke about the tide. ".repeat(20);
                 let page = format!(
@@ -81,9 +81,9 @@ async fn site() -> RawServer {
     .unwrap()
 }
 
-fn settings(store: &str, parrot: &RawServer) -> String {
-    let url = format!("http://{}", parrot.address());
-    let nats = format!("nats://{}", parrot.address());
+fn settings(store: &str, echo: &RawServer) -> String {
+    let url = format!("http://{}", echo.address());
+    let nats = format!("nats://{}", echo.address());
     format!(
         "store = '{store}'
 [server]
@@ -124,11 +124,11 @@ password_env = 'NATS_PASSWORD'
 }
 
 /// A folder with everything set, and `tidings` called in it.
-struct Desk {
+struct Setup {
     folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl Setup {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = tidings::command(args, self.folder.path());
         command.envs(
@@ -140,8 +140,8 @@ impl Desk {
         command
     }
 
-    /// Both outputs of a call, whatever its end.
-    fn said(&self, args: &[&str]) -> String {
+    /// Both outputs of a call, whatever its exit code.
+    fn output(&self, args: &[&str]) -> String {
         let output = self.command(args).output().unwrap();
         let both = [output.stdout, output.stderr].concat();
         String::from_utf8_lossy(&both).into_owned()
@@ -171,26 +171,26 @@ impl Desk {
     }
 }
 
-/// One request; the whole answer as text.
-fn ask(address: &str, token: &str, method: &str, path: &str, body: Option<&Json>) -> String {
+/// One request; the whole response as text.
+fn request(address: &str, token: &str, method: &str, path: &str, body: Option<&Json>) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let body = body.map_or_else(String::new, Json::to_string);
-    let request = format!(
+    let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut response = Vec::new();
     // A server that refuses may close before it has read everything.
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
-/// Places on a page that lead to others of ours.
+/// Links of a page to other pages of the dashboard.
 fn links(page: &str) -> impl Iterator<Item = String> + '_ {
     let parts = page.split("href=\"/").skip(1);
     parts.filter_map(|part| {
@@ -211,15 +211,15 @@ fn found_in(text: &str) -> Vec<&'static str> {
 }
 
 fn until(what: &str, holds: impl Fn() -> bool) {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < patience, "it takes too long until {what}");
+        assert!(Instant::now() < deadline, "it takes too long until {what}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// A walk over all pages and lists, from link to link.
-fn everything(address: &str, token: &str) -> Vec<(String, String)> {
+/// Crawls all pages and lists of the dashboard and the API.
+fn crawl(address: &str, token: &str) -> Vec<(String, String)> {
     let streams: Vec<_> = described_routes()
         .iter()
         .filter(|route| route.is_stream)
@@ -236,7 +236,7 @@ fn everything(address: &str, token: &str) -> Vec<(String, String)> {
         if streams.iter().any(|stream| path.starts_with(stream)) {
             continue;
         }
-        let text = ask(address, token, "GET", &path, None);
+        let text = request(address, token, "GET", &path, None);
         for link in links(&text) {
             if known.insert(link.clone()) {
                 open.push(link);
@@ -254,28 +254,28 @@ fn no_secret_is_ever_said() {
         .enable_all()
         .build()
         .unwrap();
-    let heard = Heard::default();
-    let (parrot, site, newsapi) = runtime.block_on(async {
+    let received = Received::default();
+    let (echo, site, newsapi) = runtime.block_on(async {
         let newsapi = FakeApi::newsapi().await.unwrap();
-        (parrot(&heard).await, site().await, newsapi)
+        (echo_server(&received).await, site().await, newsapi)
     });
     newsapi.require_key("another");
-    let desk = Desk {
+    let setup = Setup {
         folder: tempfile::tempdir().unwrap(),
     };
     let store = postgres_database().unwrap();
     let store = with_password(&store, canary("DATABASE"));
     let write =
-        |name: &str, text: &str| std::fs::write(desk.folder.path().join(name), text).unwrap();
-    write("tidings.toml", &settings(&store, &parrot));
+        |name: &str, text: &str| std::fs::write(setup.folder.path().join(name), text).unwrap();
+    write("tidings.toml", &settings(&store, &echo));
     write(
         "passwords",
         &format!("inside.localhost me:{}\n", canary("SITE")),
     );
 
-    let (running, address, token) = desk.start();
+    let (running, address, token) = setup.start();
     let post = |path: &str, body: &Json| {
-        ask(
+        request(
             &address,
             &token,
             "POST",
@@ -288,7 +288,7 @@ fn no_secret_is_ever_said() {
         json!({ "url": inside, "name": "inside", "feed_url": format!("{inside}/feed") }),
         json!({ "url": newsapi.url(), "name": "news", "kind": "newsapi", "config": { "q": "harbour", "base_url": newsapi.url() } }),
         json!({ "url": "https://content.guardianapis.com/", "name": "guardian", "kind": "guardian",
-            "config": { "q": "harbour", "base_url": format!("http://{}", parrot.address()) } }),
+            "config": { "q": "harbour", "base_url": format!("http://{}", echo.address()) } }),
     ];
     for draft in &drafts {
         let said = post("/sources", draft);
@@ -300,7 +300,7 @@ fn no_secret_is_ever_said() {
     );
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 
-    let get = |path: &str| ask(&address, &token, "GET", &format!("/api/v1{path}"), None);
+    let get = |path: &str| request(&address, &token, "GET", &format!("/api/v1{path}"), None);
     until("the story that needs a password is a document", || {
         get("/documents").contains("A story")
     });
@@ -314,12 +314,12 @@ fn no_secret_is_ever_said() {
         canary("GORSE_KEY"),
         canary("GUARDIAN_API_KEY"),
     ];
-    until("every secret that is sent was sent", || {
-        let heard = heard.lock().unwrap();
-        sent.iter().all(|secret| heard.contains(secret))
+    until("every secret that is sent was received", || {
+        let received = received.lock().unwrap();
+        sent.iter().all(|secret| received.contains(secret))
     });
 
-    let mut said = everything(&address, &token);
+    let mut said = crawl(&address, &token);
     assert!(said.len() > 40, "{}", said.len());
     for (method, path, body) in [
         (
@@ -335,7 +335,7 @@ fn no_secret_is_ever_said() {
         (
             "POST",
             "/api/v1/sources/discover",
-            json!({ "url": format!("http://{}/", parrot.address()) }),
+            json!({ "url": format!("http://{}/", echo.address()) }),
         ),
         (
             "POST",
@@ -346,12 +346,12 @@ fn no_secret_is_ever_said() {
     ] {
         said.push((
             path.to_owned(),
-            ask(&address, &token, method, path, Some(&body)),
+            request(&address, &token, method, path, Some(&body)),
         ));
     }
     said.push((
         "a wrong token".to_owned(),
-        ask(&address, canary("LOGIN"), "GET", "/api/v1/sources", None),
+        request(&address, canary("LOGIN"), "GET", "/api/v1/sources", None),
     ));
     for args in [
         &["config"][..],
@@ -369,26 +369,26 @@ fn no_secret_is_ever_said() {
         &["token", "ls", "--json"],
         &["frontier", "stats"],
         &["explain", &format!("{inside}/story")],
-        &["source", "fire", "news"],
+        &["source", "poll", "news"],
         &[
             "run",
             "--set",
             "store=postgres://me:canary-database-7c1e@127.0.0.1:1/none",
         ],
     ] {
-        said.push((args.join(" "), desk.said(args)));
+        said.push((args.join(" "), setup.output(args)));
     }
     tidings::terminate(running);
     let account =
         "[sinks.fire]\nkind = 'firestore'\nproject = 'p'\nservice_account_env = 'FIRE_ACCOUNT'\n";
     write("tidings.toml", account);
-    let refused = desk.said(&["sink", "test", "fire"]);
+    let refused = setup.output(&["sink", "test", "fire"]);
     assert!(refused.contains("service account"), "{refused}");
     said.push(("an account that is none".to_owned(), refused));
-    said.push(("the log".to_owned(), desk.log()));
+    said.push(("the log".to_owned(), setup.log()));
     for (place, text) in &said {
         let found = found_in(text);
-        // What a person wrote into an address is theirs; it is not shown all the same.
+        // A password that a user wrote into a URL is not shown either.
         assert!(found.is_empty(), "{place} says {found:?}:\n{text}");
         assert!(
             !text.contains(&token),

@@ -1,5 +1,5 @@
-//! The server as `tidings` starts it: it says where it is, the first token opens
-//! it, others are made and revoked, and a port that is taken is named.
+//! The server as `tidings` starts it: it prints its address and the first token,
+//! others are created and revoked, and a port in use is named.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,13 +19,13 @@ fn status(address: &str, path: &str, token: &str) -> u16 {
         "GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split(' ').nth(1).unwrap().parse().unwrap()
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    response.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 #[test]
-fn it_says_where_it_is_and_tokens_open_and_close_it() {
+fn it_prints_its_address_and_tokens_are_created_and_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["run", "--json", "--set", "server.bind=127.0.0.1:0"];
     let mut running = command(&args, folder.path())
@@ -58,7 +58,7 @@ fn it_says_where_it_is_and_tokens_open_and_close_it() {
     assert_eq!(
         status(&address, "/api/v1/tokens", &secret),
         403,
-        "a viewer, when nothing is said"
+        "a viewer by default"
     );
     let listed = call(&["token", "ls"]);
     assert!(
@@ -73,7 +73,7 @@ fn it_says_where_it_is_and_tokens_open_and_close_it() {
         .find(|token| token["name"] == "ci")
         .unwrap();
     call(&["token", "revoke", &token["token_id"].to_string()]);
-    // What is believed of a token is believed for a second.
+    // The check of a token is cached for a second.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     assert_eq!(status(&address, "/api/v1/frontier", &secret), 401);
     running.kill().unwrap();
@@ -81,7 +81,7 @@ fn it_says_where_it_is_and_tokens_open_and_close_it() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_with_the_setting() {
+fn a_port_in_use_is_named_with_the_setting() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let bind = format!("server.bind={}", taken.local_addr().unwrap());
     let ended = Run::new(&["run", "--set", &bind]).run();

@@ -1,5 +1,5 @@
-//! `tidings simulate` as a user calls it: the table, the picture, the JSON, and
-//! what it says about a trace that it can't use.
+//! `tidings simulate` as a user calls it: the table, the chart, the JSON, and the
+//! error of an invalid trace.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn shape(stdout: &str) -> String {
 }
 
 #[test]
-fn polling_prints_a_table_and_a_picture() {
+fn polling_prints_a_table_and_a_chart() {
     let run = tidings(&SMALL);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     insta::assert_snapshot!(shape(&run.stdout));
@@ -73,7 +73,7 @@ fn the_same_seed_gives_the_same_figures() {
 }
 
 #[test]
-fn one_policy_can_be_asked_for() {
+fn one_policy_can_be_selected() {
     for (policy, rows) in [
         ("fixed", 1),
         ("doubling", 1),
@@ -92,7 +92,7 @@ fn one_policy_can_be_asked_for() {
     }
 }
 
-/// Two feeds over nine days: one item an hour, and one a day.
+/// Two feeds over nine days: one item per hour, and one per day.
 fn trace() -> String {
     let start = 1_767_571_200;
     let line = |feed: &str, at: i64| format!("{{\"feed\": \"{feed}\", \"published\": {at}}}\n");
@@ -102,7 +102,7 @@ fn trace() -> String {
 }
 
 #[test]
-fn a_trace_is_played_and_drawn() {
+fn a_trace_is_simulated_and_drawn() {
     let args = [
         "simulate",
         "polling",
@@ -126,14 +126,14 @@ fn a_trace_is_played_and_drawn() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_used_is_named_with_its_line() {
+fn an_invalid_trace_is_named_with_its_line() {
     let args = ["simulate", "polling", "--trace", "items.jsonl"];
     let run = Run::new(&args)
         .file("items.jsonl", "{\"feed\": 1, \"published\": \"soon\"}\n")
         .run();
     assert_eq!(run.code, 1);
     insta::assert_snapshot!(run.stderr, @r#"
-    error: the trace items.jsonl can't be used
+    error: invalid trace items.jsonl
       because: line 1: "soon" is no time; a line is expected to be like {"feed": "bbc", "published": "2026-01-05T09:00:00Z"}
     "#);
     let run = tidings(&args);

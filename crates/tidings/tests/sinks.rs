@@ -8,13 +8,13 @@ use serde_json::Value;
 use tidings::{Ended, Run};
 use tidings_sim::{FakeElasticsearch, SimClock, SimServer, WorldConfig};
 
-struct Desk {
+struct Setup {
     runtime: tokio::runtime::Runtime,
     sim: SimServer,
     folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl Setup {
     /// With a configuration file of its own.
     fn new(sinks: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -66,10 +66,10 @@ impl Desk {
         serde_json::from_str(text.lines().next().unwrap()).unwrap()
     }
 
-    /// Adds the sites and runs until all orders of the sinks are done.
+    /// Adds the sites and runs until all deliveries are completed.
     fn fetch_and_deliver(&self) -> i64 {
         for site in self.sim.world().sites() {
-            self.ok(&["add", &site.home(), "--pause", "0"]);
+            self.ok(&["add", &site.home(), "--delay", "0"]);
         }
         let config = self
             .folder
@@ -82,16 +82,17 @@ impl Desk {
             .stderr(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
         let fetched = loop {
-            assert!(std::time::Instant::now() < patience, "it takes too long");
+            assert!(std::time::Instant::now() < deadline, "it takes too long");
             std::thread::sleep(std::time::Duration::from_millis(300));
             let stats = self.json(&["frontier", "stats"]);
             let count = |status: &str| stats["by_status"][status].as_i64().unwrap();
             let is_done = count("pending") + count("fetching") == 0 && count("fetched") > 10;
             let states = self.ok(&["sink", "ls", "--json"]);
-            let waits = |line: &str| serde_json::from_str::<Value>(line).unwrap()["waiting"] != 0;
-            if is_done && !states.lines().any(waits) {
+            let is_pending =
+                |line: &str| serde_json::from_str::<Value>(line).unwrap()["waiting"] != 0;
+            if is_done && !states.lines().any(is_pending) {
                 break count("fetched");
             }
         };
@@ -101,78 +102,78 @@ impl Desk {
 }
 
 #[test]
-fn what_was_fetched_can_be_searched() {
-    let desk = Desk::new("");
-    let fetched = desk.fetch_and_deliver();
-    let state = desk.json(&["sink", "ls"]);
+fn fetched_documents_can_be_searched() {
+    let setup = Setup::new("");
+    let fetched = setup.fetch_and_deliver();
+    let state = setup.json(&["sink", "ls"]);
     assert_eq!(state["sink"], "search");
-    let all = desk.json(&["search", "--limit", "1000"]);
+    let all = setup.json(&["search", "--limit", "1000"]);
     assert_eq!(all["total"].as_i64(), state["delivered"].as_i64());
     assert!(all["total"].as_i64().unwrap() <= fetched);
     let title = all["hits"][0]["title"].as_str().unwrap();
-    let found = desk.ok(&["search", &format!("\"{title}\"")]);
+    let found = setup.ok(&["search", &format!("\"{title}\"")]);
     assert!(found.contains(title), "{found}");
-    assert!(desk.ok(&["search", "zzzunheardof"]).ends_with("0 found\n"));
-    assert_eq!(desk.json(&["search", "--language", "xx"])["total"], 0);
+    assert!(setup.ok(&["search", "zzzunheardof"]).ends_with("0 found\n"));
+    assert_eq!(setup.json(&["search", "--language", "xx"])["total"], 0);
 
-    // Thrown away, it is made anew from the documents.
-    std::fs::remove_dir_all(desk.folder.path().join("search")).unwrap();
-    let ended = desk.run(&["search", "x"]);
+    // Deleted, it is rebuilt from the documents.
+    std::fs::remove_dir_all(setup.folder.path().join("search")).unwrap();
+    let ended = setup.run(&["search", "x"]);
     assert!(
         ended.stderr.contains("tidings sink rebuild search"),
         "{}",
         ended.stderr
     );
     assert_eq!(
-        desk.json(&["sink", "rebuild", "search"])["rebuilt"],
+        setup.json(&["sink", "rebuild", "search"])["rebuilt"],
         all["total"]
     );
-    assert_eq!(desk.json(&["search"])["total"], all["total"]);
+    assert_eq!(setup.json(&["search"])["total"], all["total"]);
 }
 
 #[test]
 fn a_sink_is_tested_replayed_and_explained() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let index = runtime.block_on(FakeElasticsearch::start()).unwrap();
-    let desk = Desk::new(&format!(
+    let setup = Setup::new(&format!(
         "[search]\nenabled = false\n[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n",
         index.url()
     ));
-    let report = desk.ok(&["sink", "test", "index"]);
+    let report = setup.ok(&["sink", "test", "index"]);
     assert!(report.starts_with("ok "), "{report}");
     index.set_down(true);
-    let report = desk.run(&["sink", "test", "index"]);
+    let report = setup.run(&["sink", "test", "index"]);
     assert_eq!(report.code, 1);
     assert!(report.stdout.contains("failed "), "{}", report.stdout);
     index.set_down(false);
 
-    desk.fetch_and_deliver();
-    let delivered = desk.json(&["sink", "ls"])["delivered"].as_i64().unwrap();
+    setup.fetch_and_deliver();
+    let delivered = setup.json(&["sink", "ls"])["delivered"].as_i64().unwrap();
     assert_eq!(index.documents("raw_content").len() as i64, delivered);
     assert_eq!(
-        desk.json(&["sink", "replay", "index"])["replayed"].as_i64(),
+        setup.json(&["sink", "replay", "index"])["replayed"].as_i64(),
         Some(delivered)
     );
     assert_eq!(
-        desk.json(&["sink", "replay", "index", "--since", "2100-01-01T00:00:00Z"])["replayed"],
+        setup.json(&["sink", "replay", "index", "--since", "2100-01-01T00:00:00Z"])["replayed"],
         0
     );
-    assert_eq!(desk.ok(&["sink", "dead", "index"]), "");
-    assert_eq!(desk.json(&["sink", "retry", "index"])["retried"], 0);
+    assert_eq!(setup.ok(&["sink", "dead", "index"]), "");
+    assert_eq!(setup.json(&["sink", "retry", "index"])["retried"], 0);
 
-    let ended = desk.run(&["sink", "test", "indx"]);
+    let ended = setup.run(&["sink", "test", "indx"]);
     assert!(
-        ended.stderr.contains("there are: index"),
+        ended.stderr.contains("configured are: index"),
         "{}",
         ended.stderr
     );
-    let _keep = &desk.runtime;
+    let _keep = &setup.runtime;
 }
 
 #[test]
 fn a_wrong_sink_is_a_wrong_configuration() {
-    let desk = Desk::new("[sinks.hook]\nkind = 'webhook'\nulr = 'x'\n");
-    let ended = desk.run(&["sink", "ls"]);
+    let setup = Setup::new("[sinks.hook]\nkind = 'webhook'\nulr = 'x'\n");
+    let ended = setup.run(&["sink", "ls"]);
     assert_eq!(ended.code, 78);
     assert!(
         ended.stderr.contains("sinks.hook: unknown field `ulr`"),

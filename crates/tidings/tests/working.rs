@@ -1,4 +1,4 @@
-//! From a site's address to its documents, as a user does it: add, run, look.
+//! From a site's address to its documents, as a user does it: add, run, read.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,14 +11,14 @@ use serde_json::Value;
 use tidings::{Ended, Run};
 use tidings_sim::{Expected, SimClock, SimServer, WorldConfig};
 
-struct Desk {
+struct Setup {
     _runtime: tokio::runtime::Runtime,
     sim: SimServer,
     folder: tempfile::TempDir,
     args: Vec<String>,
 }
 
-impl Desk {
+impl Setup {
     fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -43,7 +43,7 @@ impl Desk {
             "--set".to_owned(),
             "fetch.host_delay_ms=20".to_owned(),
             "--set".to_owned(),
-            "fetch.keep_html=true".to_owned(),
+            "fetch.archive_html=true".to_owned(),
             "--data-dir".to_owned(),
             folder.path().display().to_string(),
         ];
@@ -83,11 +83,11 @@ impl Desk {
             .unwrap()
     }
 
-    /// Until so many are fetched.
+    /// Waits until this many URLs are fetched.
     fn wait_for(&self, fetched: u64) {
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while self.json(&["frontier", "stats"])["by_status"]["fetched"].as_u64() < Some(fetched) {
-            assert!(Instant::now() < patience, "it takes too long");
+            assert!(Instant::now() < deadline, "it takes too long");
             std::thread::sleep(Duration::from_millis(200));
         }
     }
@@ -99,52 +99,53 @@ fn end(child: Child) {
 
 #[test]
 fn a_site_is_added_run_and_read() {
-    let desk = Desk::new();
-    let home = desk.sim.world().site(0).home();
-    let preview = desk.ok(&["add", &home, "--dry-run", "--pause", "0"]);
-    assert!(preview.contains("Latest stories of the best:"), "{preview}");
-    assert_eq!(desk.ok(&["source", "ls"]), "");
-    let added = desk.ok(&[
+    let setup = Setup::new();
+    let home = setup.sim.world().site(0).home();
+    let preview = setup.ok(&["add", &home, "--dry-run", "--delay", "0"]);
+    assert!(preview.contains("Latest items of the best:"), "{preview}");
+    assert_eq!(setup.ok(&["source", "ls"]), "");
+    let added = setup.ok(&[
         "add",
         &home,
-        "--pause",
+        "--delay",
         "0",
         "--tag",
         "harbour",
         "--option",
         "rate_limit=50",
     ]);
-    assert!(added.contains("which follows http://"), "{added}");
+    assert!(added.contains("which polls http://"), "{added}");
 
-    let site = desk.sim.world().site(0);
-    let expected: Vec<_> = desk
+    let site = setup.sim.world().site(0);
+    let expected: Vec<_> = setup
         .sim
         .ledger()
         .entries_of(&site)
         .filter(|entry| entry.expected == Expected::Document)
         .collect();
-    let running = desk.start(&["run", "--set", "server.bind=127.0.0.1:0"]);
-    desk.wait_for(expected.len() as u64);
+    let running = setup.start(&["run", "--set", "server.bind=127.0.0.1:0"]);
+    setup.wait_for(expected.len() as u64);
     end(running);
 
     let story = &expected[0];
-    let document = desk.json(&["doc", &story.announced_url]);
+    let document = setup.json(&["doc", &story.announced_url]);
     assert_eq!(document["title"], story.title.as_str());
     assert_eq!(document["id"], story.key.to_string());
     assert_eq!(document["tags"][0], "harbour");
-    assert!(document["also_told_by"].is_array(), "{document}");
-    let text = desk.ok(&["doc", &story.url]);
+    assert!(document["near_duplicates"].is_array(), "{document}");
+    let text = setup.ok(&["doc", &story.url]);
     assert!(text.contains(&story.title), "{text}");
-    let html = desk.ok(&["doc", &story.url, "--html"]);
+    let html = setup.ok(&["doc", &story.url, "--html"]);
     assert!(html.contains("<html"), "{html}");
 
-    let events = desk.ok(&["tail", "--once", "--last", "500"]);
+    let events = setup.ok(&["tail", "--no-follow", "--lines", "500"]);
     assert!(
         events.contains("fetched") && events.contains(&story.url),
         "{events}"
     );
     let event: Value = serde_json::from_str(
-        desk.ok(&["tail", "--once", "--json"])
+        setup
+            .ok(&["tail", "--no-follow", "--json"])
             .lines()
             .next()
             .unwrap(),
@@ -152,7 +153,7 @@ fn a_site_is_added_run_and_read() {
     .unwrap();
     assert!(event["url"].as_str().unwrap().starts_with("http://"));
 
-    let ended = desk.run(&["doc", "https://elsewhere.example/"]);
+    let ended = setup.run(&["doc", "https://elsewhere.example/"]);
     assert_eq!(ended.code, 1);
     assert!(
         ended
@@ -165,32 +166,35 @@ fn a_site_is_added_run_and_read() {
 
 #[test]
 fn roles_can_run_apart() {
-    let desk = Desk::new();
-    let home = desk.sim.world().site(1).home();
-    desk.ok(&["source", "add", &home, "--pause", "0"]);
-    let polling = desk.start(&["work", "--roles", "poll"]);
-    let patience = Instant::now() + Duration::from_secs(60);
-    while desk.json(&["frontier", "stats"])["by_status"]["pending"].as_u64() == Some(0) {
-        assert!(Instant::now() < patience);
+    let setup = Setup::new();
+    let home = setup.sim.world().site(1).home();
+    setup.ok(&["source", "add", &home, "--delay", "0"]);
+    let polling = setup.start(&["work", "--roles", "poll"]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while setup.json(&["frontier", "stats"])["by_status"]["pending"].as_u64() == Some(0) {
+        assert!(Instant::now() < deadline);
         std::thread::sleep(Duration::from_millis(100));
     }
     end(polling);
-    assert_eq!(desk.json(&["frontier", "stats"])["by_status"]["fetched"], 0);
-    let fetching = desk.start(&["work", "--roles", "fetch"]);
-    desk.wait_for(3);
-    end(fetching);
-    // What is under way is finished or given back.
     assert_eq!(
-        desk.json(&["frontier", "stats"])["by_status"]["fetching"],
+        setup.json(&["frontier", "stats"])["by_status"]["fetched"],
+        0
+    );
+    let fetching = setup.start(&["work", "--roles", "fetch"]);
+    setup.wait_for(3);
+    end(fetching);
+    // What is in flight is finished or released.
+    assert_eq!(
+        setup.json(&["frontier", "stats"])["by_status"]["fetching"],
         0
     );
 }
 
 #[test]
 fn a_file_of_sources_is_applied_as_a_whole() {
-    let desk = Desk::new();
+    let setup = Setup::new();
     let file = |text: &str| {
-        let path = desk.folder.path().join("sources.toml");
+        let path = setup.folder.path().join("sources.toml");
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     };
@@ -198,21 +202,21 @@ fn a_file_of_sources_is_applied_as_a_whole() {
         "[[source]]\nurl = 'https://a.example/'\n[[source]]\nname = 'b'\nurl = 'https://b.example/'\nfeed_url = 'https://b.example/feed'\n",
     );
     assert_eq!(
-        desk.json(&["apply", &path, "--dry-run"])["added"],
+        setup.json(&["apply", &path, "--dry-run"])["added"],
         serde_json::json!(["a.example", "b"])
     );
-    assert_eq!(desk.ok(&["source", "ls"]), "");
-    let told = desk.ok(&["apply", &path]);
+    assert_eq!(setup.ok(&["source", "ls"]), "");
+    let report = setup.ok(&["apply", &path]);
     assert!(
-        told.contains("2 added, 0 changed, 0 removed, 0 as they were"),
-        "{told}"
+        report.contains("2 added, 0 changed, 0 removed, 0 unchanged"),
+        "{report}"
     );
-    assert_eq!(desk.json(&["apply", &path])["unchanged"], 2);
+    assert_eq!(setup.json(&["apply", &path])["unchanged"], 2);
 
     let path = file(
         "[[source]]\nname = 'b'\nurl = 'https://b.example/'\nfeed_url = 'https://b.example/feed'\npriority = 9\n",
     );
-    let applied = desk.json(&["apply", &path]);
+    let applied = setup.json(&["apply", &path]);
     assert_eq!(
         (
             applied["changed"][0].as_str(),
@@ -221,15 +225,15 @@ fn a_file_of_sources_is_applied_as_a_whole() {
         (Some("b"), 0)
     );
     assert_eq!(
-        desk.json(&["apply", &path, "--prune"])["removed"][0],
+        setup.json(&["apply", &path, "--prune"])["removed"][0],
         "a.example"
     );
-    assert_eq!(desk.json(&["source", "show", "b"])["priority"], 9);
+    assert_eq!(setup.json(&["source", "show", "b"])["priority"], 9);
 
     let path = file(
         "[[source]]\nurl = 'https://c.example/'\n[[source]]\nurl = 'https://d.example/'\nrate_limit = 0\n",
     );
-    let ended = desk.run(&["apply", &path]);
+    let ended = setup.run(&["apply", &path]);
     assert_eq!(ended.code, 1);
     assert!(
         ended
@@ -238,25 +242,25 @@ fn a_file_of_sources_is_applied_as_a_whole() {
         "{}",
         ended.stderr
     );
-    assert_eq!(desk.run(&["source", "show", "c.example"]).code, 1);
+    assert_eq!(setup.run(&["source", "show", "c.example"]).code, 1);
 }
 
 #[test]
-fn starters_that_were_removed_do_not_come_back() {
-    let desk = Desk::new();
-    let offered = desk.json(&["source", "starter", "--dry-run"]);
+fn starter_sources_that_were_removed_are_not_added_again() {
+    let setup = Setup::new();
+    let offered = setup.json(&["source", "starter", "--dry-run"]);
     let count = offered["added"].as_array().unwrap().len();
     assert!(count >= 10);
-    assert_eq!(desk.ok(&["source", "ls"]), "");
+    assert_eq!(setup.ok(&["source", "ls"]), "");
     assert_eq!(
-        desk.json(&["source", "starter"])["added"]
+        setup.json(&["source", "starter"])["added"]
             .as_array()
             .unwrap()
             .len(),
         count
     );
-    desk.ok(&["source", "rm", "BBC News"]);
-    let again = desk.json(&["source", "starter"]);
+    setup.ok(&["source", "rm", "BBC News"]);
+    let again = setup.json(&["source", "starter"]);
     assert_eq!(
         (
             again["added"].as_array().unwrap().len(),
@@ -264,36 +268,37 @@ fn starters_that_were_removed_do_not_come_back() {
         ),
         (0, Some(count as u64))
     );
-    assert!(!desk.ok(&["source", "ls"]).contains("BBC News"));
+    assert!(!setup.ok(&["source", "ls"]).contains("BBC News"));
 }
 
 #[test]
 fn selectors_are_tried_before_they_are_saved() {
-    let desk = Desk::new();
-    let site = desk.sim.world().site(0);
-    let entry = desk
+    let setup = Setup::new();
+    let site = setup.sim.world().site(0);
+    let entry = setup
         .sim
         .ledger()
         .entries_of(&site)
         .find(|entry| entry.expected == Expected::Document)
         .unwrap();
-    let shown = desk.ok(&["source", "test", &entry.url, "--selector", "title=title"]);
+    let shown = setup.ok(&["source", "test", &entry.url, "--selector", "title=title"]);
     assert!(shown.contains("title      title  matched 1: "), "{shown}");
     assert!(shown.contains("(selector)"), "{shown}");
-    let tested = desk.json(&["source", "test", &entry.url]);
+    let tested = setup.json(&["source", "test", &entry.url]);
     assert_eq!(tested["article"]["title"]["value"], entry.title.as_str());
-    let ended = desk.run(&["source", "test", &entry.url, "--selector", "title=h1["]);
+    let ended = setup.run(&["source", "test", &entry.url, "--selector", "title=h1["]);
     assert!(
         ended.stderr.contains("selectors.article.title"),
         "{}",
         ended.stderr
     );
 
-    let article = desk.json(&["fetch", &entry.url, "--extract"]);
+    let article = setup.json(&["fetch", &entry.url, "--extract"]);
     assert_eq!(article["title"]["value"], entry.title.as_str());
     assert!(
-        desk.ok(&["fetch", &entry.url, "--extract"])
+        setup
+            .ok(&["fetch", &entry.url, "--extract"])
             .contains(&entry.title)
     );
-    assert_eq!(desk.ok(&["source", "tasks"]), "");
+    assert_eq!(setup.ok(&["source", "tasks"]), "");
 }

@@ -1,5 +1,5 @@
 //! Any bytes are a page: nothing panics, text is clean, and the same bytes give
-//! the same article. The first byte chooses how the page is asked for.
+//! the same article. The first byte chooses the options.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -7,11 +7,11 @@ use crate::blocks::{Blocks, Kind};
 use crate::html::{Document, NodeId, Tag};
 
 /// A box with a form has less text than this around it.
-const FORM_BOX: usize = 350;
+const MAX_FORM_BOX_SIZE: usize = 350;
 /// A paragraph longer than this belongs to the article.
-const PARAGRAPH: usize = 160;
+const MIN_PARAGRAPH_SIZE: usize = 160;
 /// A teaser has less text than this.
-const TEASER: usize = 400;
+const MAX_TEASER_SIZE: usize = 400;
 
 /// For every block of the range whether it is in such a box.
 pub(super) fn find(
@@ -107,7 +107,7 @@ impl<'a, 's> Sizes<'a, 's> {
     /// The largest box around a form that holds little else.
     fn form_boxes(&self, boxes: &mut Vec<NodeId>) {
         for node in self.nodes() {
-            let asks = match self.document.tag(node) {
+            let is_form = match self.document.tag(node) {
                 Tag::Form | Tag::Textarea => true,
                 Tag::Input => self
                     .document
@@ -115,14 +115,14 @@ impl<'a, 's> Sizes<'a, 's> {
                     .is_some_and(|kind| matches!(kind, "email" | "tel")),
                 _ => false,
             };
-            if !asks {
+            if !is_form {
                 continue;
             }
             let is_box = |id: NodeId| {
-                self.size(id) < FORM_BOX
+                self.size(id) < MAX_FORM_BOX_SIZE
                     && !self.blocks.list[self.blocks.within(self.document, id)]
                         .iter()
-                        .any(|block| block.size > PARAGRAPH)
+                        .any(|block| block.size > MIN_PARAGRAPH_SIZE)
             };
             let around = self
                 .document
@@ -133,7 +133,7 @@ impl<'a, 's> Sizes<'a, 's> {
         }
     }
 
-    /// Three or more alike in a row, each small and with a link for its headline.
+    /// Three or more similar elements in a row, each small and with a linked headline.
     fn teaser_rows(&self, boxes: &mut Vec<NodeId>) {
         let mut rows: Vec<NodeId> = Vec::new();
         for node in self.container..self.document.end(self.container) {
@@ -147,11 +147,11 @@ impl<'a, 's> Sizes<'a, 's> {
                     continue;
                 }
                 let class = self.document.raw_attr(child, "class").unwrap_or("");
-                let alike = row
+                let is_similar = row
                     .last()
                     .is_none_or(|last| self.document.tag(*last) == self.document.tag(child))
                     && (row.is_empty() || class == look);
-                if !self.is_teaser(child) || !alike {
+                if !self.is_teaser(child) || !is_similar {
                     if row.len() >= 3 {
                         rows.append(&mut row);
                     }
@@ -174,7 +174,7 @@ impl<'a, 's> Sizes<'a, 's> {
     }
 
     fn is_teaser(&self, node: NodeId) -> bool {
-        if self.size(node) >= TEASER
+        if self.size(node) >= MAX_TEASER_SIZE
             || !matches!(
                 self.document.tag(node),
                 Tag::Div | Tag::Li | Tag::Article | Tag::Section

@@ -7,13 +7,13 @@ use crate::html::{Document, NodeId, Tag};
 use crate::roles::Roles;
 
 /// A body that claims to be one may lose this share of the text around it.
-const BODY_SHARE: f32 = 0.75;
+const MIN_BODY_SHARE: f32 = 0.75;
 /// The share of all text in bodies from which one of them is the whole.
-const WHOLE: f32 = 0.95;
+const COMPLETE_SHARE: f32 = 0.95;
 /// Any inner element must hold this share of the text to be preferred.
-const INNER_SHARE: f32 = 0.95;
+const MIN_INNER_SHARE: f32 = 0.95;
 
-/// What a block says for (or against) the elements around it.
+/// The weight of a block for (or against) the elements around it.
 fn weight(block: &Block, ignored: Roles) -> f32 {
     if block.roles.without(ignored).has(Roles::OUTSIDE) {
         return 0.0;
@@ -62,7 +62,7 @@ pub(super) fn choose(
     (narrow(document, blocks, &gains, best), best)
 }
 
-/// Pages that go on with the next article when the reader has finished: the
+/// Pages that load the next article below the first (infinite scroll): the
 /// first is meant. Each has a headline of the first level of its own.
 fn first_of_several(document: &Document<'_>, gains: &[f32], best: NodeId) -> NodeId {
     let mut articles = Vec::new();
@@ -109,12 +109,13 @@ fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId)
             continue;
         }
         let own = blocks.own_roles[node];
-        let share =
-            if own.has(Roles::BODY) && gains[node] >= bodies * WHOLE || own.has(Roles::ARTICLE) {
-                BODY_SHARE
-            } else {
-                INNER_SHARE
-            };
+        let share = if own.has(Roles::BODY) && gains[node] >= bodies * COMPLETE_SHARE
+            || own.has(Roles::ARTICLE)
+        {
+            MIN_BODY_SHARE
+        } else {
+            MIN_INNER_SHARE
+        };
         if gains[node] >= gains[best] * share {
             chosen = node;
         }

@@ -12,15 +12,15 @@ pub(super) enum Aside {
 }
 
 /// Headings are short; longer lines are sentences.
-const LONGEST: usize = 60;
+const MAX_HEADING_CHARS: usize = 60;
 
 /// What follows a heading, if it is not the article.
 pub(super) fn aside(heading: &str) -> Option<Aside> {
-    if heading.len() > LONGEST * 2 {
+    if heading.len() > MAX_HEADING_CHARS * 2 {
         return None;
     }
     let folded = fold(heading);
-    if folded.is_empty() || folded.chars().count() > LONGEST {
+    if folded.is_empty() || folded.chars().count() > MAX_HEADING_CHARS {
         return None;
     }
     if PROSE_WHOLE.contains(&folded.as_str())

@@ -6,15 +6,15 @@ use super::{Judge, Verdict};
 use crate::blocks::{Block, Kind};
 
 /// An invitation is shorter than this.
-const LONGEST: usize = 250;
-/// So many make a run.
-const RUN: usize = 3;
+const MAX_INVITATION_SIZE: usize = 250;
+/// Invitations that make a run.
+const MIN_RUN: usize = 3;
 /// What a line that is no invitation costs the run, in invitations.
-const INTERRUPTION: f32 = 1.2;
+const INTERRUPTION_COST: f32 = 1.2;
 /// A paragraph of this size that invites to nothing ends the run.
-const PARAGRAPH: usize = 160;
+const MIN_PARAGRAPH_SIZE: usize = 160;
 /// The article is at least this share of the text, in tenths.
-const LEAST_LEFT: usize = 3;
+const MIN_ARTICLE_TENTHS: usize = 3;
 
 impl Judge<'_, '_> {
     pub(super) fn drop_invitations(&mut self) {
@@ -26,7 +26,7 @@ impl Judge<'_, '_> {
         for &index in kept.iter().rev() {
             let block = &self.blocks.list[index];
             size += block.size;
-            if size * 10 > total * (10 - LEAST_LEFT) {
+            if size * 10 > total * (10 - MIN_ARTICLE_TENTHS) {
                 break;
             }
             match (block.kind, invites(block)) {
@@ -37,12 +37,12 @@ impl Judge<'_, '_> {
                     is_plain |= how == Invitation::Plain;
                 }
                 (Kind::Paragraph | Kind::Bare, None) if leads_elsewhere(block) => sum += 0.5,
-                (Kind::Paragraph | Kind::Bare, None) if block.size < PARAGRAPH => {
-                    sum -= INTERRUPTION;
+                (Kind::Paragraph | Kind::Bare, None) if block.size < MIN_PARAGRAPH_SIZE => {
+                    sum -= INTERRUPTION_COST;
                 }
                 _ => break,
             }
-            if sum > best && count >= RUN && is_plain {
+            if sum > best && count >= MIN_RUN && is_plain {
                 best = sum;
                 from = Some(index);
             }
@@ -64,7 +64,7 @@ enum Invitation {
 
 /// It begins with what the reader should do, or shows an address.
 fn invites(block: &Block) -> Option<Invitation> {
-    if block.size >= LONGEST {
+    if block.size >= MAX_INVITATION_SIZE {
         return None;
     }
     let first = block

@@ -8,7 +8,7 @@ use super::{Judge, Verdict};
 use crate::near_duplicate::word_hashes;
 
 /// A copy of a whole article is at least this long.
-const COPY: usize = 1_500;
+const MIN_COPY_SIZE: usize = 1_500;
 
 impl Judge<'_, '_> {
     /// What other pages of the site have, too, unless that is most of the text:
@@ -82,7 +82,7 @@ impl Judge<'_, '_> {
             return;
         };
         let text = &self.blocks.list[big].text;
-        if self.blocks.list[big].size < COPY {
+        if self.blocks.list[big].size < MIN_COPY_SIZE {
             return;
         }
         let runs = |text: &str| -> HashSet<u64> {

@@ -3,7 +3,7 @@
 //! site, footnotes, invitations to follow.
 
 use super::headings::{Aside, aside};
-use super::{Judge, Verdict, Witnesses, ends_a_sentence, is_paragraph};
+use super::{ContentEvidence, Judge, Verdict, ends_a_sentence, is_paragraph};
 use crate::blocks::{Block, Kind};
 
 #[rustfmt::skip]
@@ -77,7 +77,7 @@ impl Judge<'_, '_> {
         !matches!(block.kind, Kind::Heading(_)) && same.nth(2).is_some()
     }
 
-    /// "Recommended books" above a list without a link is part of the article.
+    /// "Recommended reading" above a list without a link is part of the article.
     fn is_above_a_plain_list(&self, index: usize) -> bool {
         let items: Vec<&Block> = self.blocks.list[index + 1..self.range.end]
             .iter()
@@ -87,8 +87,8 @@ impl Judge<'_, '_> {
         items.len() > 2 && items.iter().all(|block| block.link_size == 0)
     }
 
-    /// Short lines after the last paragraph, and what is said about the author there.
-    pub(super) fn drop_tail(&mut self, witnesses: &Witnesses) {
+    /// Short lines after the last paragraph, and lines about the author there.
+    pub(super) fn drop_tail(&mut self, evidence: &ContentEvidence) {
         let mut tail = Vec::new();
         let mut paragraphs = 0;
         for index in self.kept().rev() {
@@ -105,7 +105,7 @@ impl Judge<'_, '_> {
                 }
                 Kind::Bare | Kind::Paragraph
                     if paragraphs < 3
-                        && (self.is_about_the_makers(block, witnesses)
+                        && (self.is_about_the_makers(block, evidence)
                             || paragraphs == 0
                                 && block.italic
                                 && introduces_somebody(&block.text)) =>
@@ -129,10 +129,10 @@ impl Judge<'_, '_> {
             .is_some_and(|index| self.blocks.list[index].text.ends_with([':', '：']))
     }
 
-    /// Said after the article: about the author or the site, a footnote, an
+    /// A line after the article: about the author or the site, a footnote, an
     /// invitation to follow.
-    fn is_about_the_makers(&self, block: &Block, witnesses: &Witnesses) -> bool {
-        starts_with_name(&block.text, witnesses)
+    fn is_about_the_makers(&self, block: &Block, evidence: &ContentEvidence) -> bool {
+        starts_with_name(&block.text, evidence)
             || is_footnote(&block.text)
             || block.size < 200 && self.leads_to_network(block)
     }
@@ -154,7 +154,7 @@ impl Judge<'_, '_> {
 }
 
 /// "Jane Doe, a reporter at …", "The Daily is …": a known name, then more.
-fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
+fn starts_with_name(text: &str, evidence: &ContentEvidence) -> bool {
     let after = |name: &String| {
         let start = text.get(..name.len())?;
         let rest = &text[name.len()..];
@@ -163,11 +163,11 @@ fn starts_with_name(text: &str, witnesses: &Witnesses) -> bool {
             && !rest.starts_with(char::is_alphanumeric))
         .then_some(rest)
     };
-    let mut full_names = witnesses.authors.iter().filter(|name| name.contains(' '));
+    let mut full_names = evidence.authors.iter().filter(|name| name.contains(' '));
     // Articles of companies speak of the company; only a definition is no part of them.
     let is_defined = |rest: &str| rest.split_whitespace().take(2).any(is_copula);
     full_names.any(|name| after(name).is_some())
-        || witnesses
+        || evidence
             .sites
             .iter()
             .any(|name| after(name).is_some_and(is_defined))

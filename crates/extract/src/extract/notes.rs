@@ -1,4 +1,4 @@
-//! What became of every block of a page, in words, for people who ask why.
+//! The verdict of every block of a page, with its reason in words, for `explain`.
 
 use crate::article::BlockNote;
 use crate::blocks::{Block, Blocks};

@@ -1,5 +1,5 @@
 //! The remaining fields: description, section, tags, image, site name,
-//! canonical address, license, robots. Each from the first witness that has it.
+//! canonical address, license, robots. Each from the first origin that has it.
 
 use serde_json::Value;
 use url::Url;
@@ -8,9 +8,9 @@ use crate::article::Robots;
 use crate::provenance::{Origin, Sourced};
 use crate::structured::{JsonLd, Meta, Microdata};
 
-const MOST_TAGS: usize = 50;
+const MAX_TAGS: usize = 50;
 
-/// What the page says about itself.
+/// The structured metadata of the page.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statements<'a> {
     pub(crate) json_ld: &'a JsonLd,
@@ -96,7 +96,7 @@ impl Statements<'_> {
                 if !tag.is_empty()
                     && tag.chars().count() <= 60
                     && !tags.contains(&tag)
-                    && tags.len() < MOST_TAGS
+                    && tags.len() < MAX_TAGS
                 {
                     tags.push(tag);
                 }
@@ -130,8 +130,8 @@ impl Statements<'_> {
             })
     }
 
-    /// The canonical address. One that leads to the front page of the site says
-    /// nothing about the article and is not believed.
+    /// The canonical address. One that leads to the front page of the site is not
+    /// that of the article and is ignored.
     pub(crate) fn canonical_url(&self) -> Option<Sourced<String>> {
         let link = self
             .meta
@@ -187,7 +187,7 @@ impl Statements<'_> {
         robots
     }
 
-    /// Whether the structured data says that only subscribers can read it all.
+    /// Whether the structured data declares a paywall.
     pub(crate) fn says_paywall(&self) -> bool {
         let closed = |value: &Value| match value {
             Value::Bool(free) => !free,

@@ -10,8 +10,8 @@ use crate::structured::{JsonLd, Meta, Microdata};
 use crate::text::letters;
 
 /// Names longer than this are sentences.
-const LONGEST: usize = 60;
-const MOST: usize = 12;
+const MAX_NAME_CHARS: usize = 60;
+const MAX_AUTHORS: usize = 12;
 
 pub(crate) fn find(
     document: &Document<'_>,
@@ -26,7 +26,9 @@ pub(crate) fn find(
     let names = |raw: Vec<String>, origin: Origin| {
         let mut names: Vec<String> = Vec::new();
         for name in raw.iter().flat_map(|raw| split(raw)) {
-            if !names.iter().any(|known| letters(known) == letters(&name)) && names.len() < MOST {
+            if !names.iter().any(|known| letters(known) == letters(&name))
+                && names.len() < MAX_AUTHORS
+            {
                 names.push(name);
             }
         }
@@ -80,7 +82,7 @@ pub(crate) fn find(
     claims.into_iter().next()
 }
 
-/// How somebody is known to the system that the site is written with: "jane.doe", "jdoe2".
+/// A login name of the site's CMS: "jane.doe", "jdoe2".
 fn is_login(names: &[String]) -> bool {
     let [name] = names else {
         return false;
@@ -103,7 +105,7 @@ pub(crate) fn declared(json_ld: &JsonLd, meta: &Meta, microdata: &Microdata) -> 
         .chain(labelled(meta))
         .chain(microdata.all("author").map(str::to_owned))
         .flat_map(|raw| split(&raw))
-        .take(MOST)
+        .take(MAX_AUTHORS)
         .collect()
 }
 
@@ -194,7 +196,7 @@ fn is_of_others(line: &str) -> bool {
     .any(|start| lower.starts_with(start))
 }
 
-/// Commas part names, but not a name from its degrees (`Jane Doe, MD`).
+/// Commas separate names, but not a name from its degrees (`Jane Doe, MD`).
 fn split_commas(part: &str) -> Vec<&str> {
     let pieces: Vec<&str> = part.split(',').collect();
     if pieces.len() > 1
@@ -239,7 +241,7 @@ fn is_name(name: &str) -> bool {
             | "redaktion"
     );
     !name.is_empty()
-        && name.chars().count() <= LONGEST
+        && name.chars().count() <= MAX_NAME_CHARS
         && name.chars().any(char::is_alphabetic)
         && !placeholder
         && name.split_whitespace().count() <= 7
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_parted_and_cleaned() {
+    fn names_are_split_and_cleaned() {
         for (raw, names) in [
             ("By Jane Doe", vec!["Jane Doe"]),
             ("Jane Doe and John Roe", vec!["Jane Doe", "John Roe"]),

@@ -1,11 +1,11 @@
 //! Who wrote it, as the page shows it: links to authors, elements that call
 //! themselves a byline, lines that start with "By", a name beside the date. Only
-//! reads; who is believed is decided in `author`.
+//! reads; precedence is decided in `author`.
 
 use crate::blocks::{Blocks, Kind};
+use crate::dates::find_in_words;
 use crate::html::{Document, NodeId, Tag};
 use crate::roles::Roles;
-use crate::when::find_in_words;
 
 /// Links that lead to an author, elements that call themselves byline or
 /// author, and lines that start with "By".
@@ -124,14 +124,14 @@ fn linked(document: &Document<'_>, blocks: &Blocks) -> Option<String> {
 /// date: a byline without a label.
 fn beside_a_date(blocks: &Blocks, start: usize) -> Option<String> {
     let list = &blocks.list;
-    let from = start.saturating_sub(FROM_HEADLINE);
-    let headline = (from..(start + FROM_HEADLINE).min(list.len()))
+    let from = start.saturating_sub(MAX_BLOCKS_FROM_HEADLINE);
+    let headline = (from..(start + MAX_BLOCKS_FROM_HEADLINE).min(list.len()))
         .find(|index| list[*index].kind == Kind::Heading(1))?;
     let is_date = |index: usize| {
         list.get(index)
             .is_some_and(|block| block.size < 60 && find_in_words(&block.text).is_some())
     };
-    (headline + 1..(headline + FROM_HEADLINE).min(list.len()))
+    (headline + 1..(headline + MAX_BLOCKS_FROM_HEADLINE).min(list.len()))
         .take_while(|index| list[*index].size < 160)
         .filter(|index| !list[*index].roles.is_about_others())
         .find_map(|index| {
@@ -141,7 +141,7 @@ fn beside_a_date(blocks: &Blocks, start: usize) -> Option<String> {
 }
 
 /// Blocks between the headline and the text, at most.
-const FROM_HEADLINE: usize = 12;
+const MAX_BLOCKS_FROM_HEADLINE: usize = 12;
 
 fn leads_to_author(href: &str) -> bool {
     let path = href.split(['?', '#']).next().unwrap_or(href);

@@ -1,22 +1,22 @@
 //! When it was published and changed: structured data, meta tags, `time`
 //! elements and bylines near the top, the address, the feed. A date in the
-//! future or before the web is not believed, so the day of the crawl never
-//! becomes the day of publication.
+//! future or before the web is ignored, so the day of the crawl never becomes the
+//! day of publication.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, Time};
 use jiff::tz::Offset;
 
 use crate::blocks::{Block, Blocks, Kind};
+use crate::dates::{EARLIEST, When, find_in_words, in_url};
 use crate::html::{Document, NodeId, Tag};
 use crate::provenance::{Origin, Sourced};
 use crate::roles::Roles;
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::when::{EARLIEST, When, find_in_words, in_url};
 
-/// What is asked for the dates.
+/// The evidence for the dates.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Evidence<'a, 's> {
+pub(crate) struct DateEvidence<'a, 's> {
     pub(crate) document: &'a Document<'s>,
     pub(crate) blocks: &'a Blocks,
     pub(crate) container: NodeId,
@@ -58,11 +58,11 @@ const IN_SCRIPTS: [&str; 8] = [
     "publishedDate",
     "firstPublished",
 ];
-const MOST_IN_SCRIPTS: usize = 20;
+const MAX_DATES_IN_SCRIPTS: usize = 20;
 
 /// The publication date.
-pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
-    let Evidence {
+pub(crate) fn published(evidence: &DateEvidence<'_, '_>) -> Option<Sourced<When>> {
+    let DateEvidence {
         json_ld,
         meta,
         microdata,
@@ -78,7 +78,7 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         .and_then(|value| json_ld.as_text(value))
         .and_then(|text| read(&text));
     if let Some(when) = article {
-        // Some systems write the last change into both. The page shows the truth.
+        // Some systems write the last change into both; then the visible date wins.
         let changed = json_ld.text("dateModified").and_then(|text| read(&text));
         if changed == Some(when)
             && let Some(shown) = in_page(evidence)
@@ -86,9 +86,9 @@ pub(crate) fn published(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         {
             return Some(shown);
         }
-        let witness =
+        let precise =
             page.filter(|page| is_midnight(when) && !is_midnight(*page) && are_near(when, *page));
-        return Some(Sourced::new(witness.unwrap_or(when), Origin::JsonLd));
+        return Some(Sourced::new(precise.unwrap_or(when), Origin::JsonLd));
     }
     if let Some(when) = page {
         return Some(Sourced::new(when, Origin::JsonLd));
@@ -144,9 +144,9 @@ fn swapped(when: When) -> Option<Date> {
     Date::new(day.year(), day.day(), day.month()).ok()
 }
 
-/// What the data of a page that is built in the browser says. It may be about
-/// other articles, too, so it counts only if it names one day.
-fn in_scripts(evidence: &Evidence<'_, '_>) -> Option<When> {
+/// The date in the script data of a page that is rendered in the browser. It may
+/// be about other articles, too, so it counts only if it has a single day.
+fn in_scripts(evidence: &DateEvidence<'_, '_>) -> Option<When> {
     let document = evidence.document;
     let mut found: Option<When> = None;
     let scripts = (1..document.len())
@@ -154,7 +154,7 @@ fn in_scripts(evidence: &Evidence<'_, '_>) -> Option<When> {
     for script in scripts {
         let text = document.raw_text(script + 1);
         for key in IN_SCRIPTS {
-            for (at, _) in text.match_indices(key).take(MOST_IN_SCRIPTS) {
+            for (at, _) in text.match_indices(key).take(MAX_DATES_IN_SCRIPTS) {
                 let value = text[at + key.len()..]
                     .trim_start_matches(['\\', '"', '\'', ' ', ':'])
                     .get(..10);
@@ -191,7 +191,7 @@ fn are_near(a: When, b: When) -> bool {
 }
 
 /// The date of the last change.
-pub(crate) fn modified(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
+pub(crate) fn modified(evidence: &DateEvidence<'_, '_>) -> Option<Sourced<When>> {
     let read = |text: &str| When::parse(text).filter(|when| evidence.believes(*when));
     if let Some(when) = evidence
         .json_ld
@@ -219,7 +219,7 @@ pub(crate) fn modified(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
         .map(|when| Sourced::new(when, Origin::Microdata))
 }
 
-impl Evidence<'_, '_> {
+impl DateEvidence<'_, '_> {
     pub(crate) fn believes(&self, when: When) -> bool {
         believes(when, self.now)
     }
@@ -236,8 +236,8 @@ pub(crate) fn believes(when: When, now: Timestamp) -> bool {
 }
 
 /// `time` elements and lines of text that carry a date, near the headline.
-fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
-    let Evidence {
+fn in_page(evidence: &DateEvidence<'_, '_>) -> Option<Sourced<When>> {
+    let DateEvidence {
         document,
         blocks,
         container,
@@ -282,12 +282,12 @@ fn in_page(evidence: &Evidence<'_, '_>) -> Option<Sourced<When>> {
 }
 
 /// Lines above the headline that may still belong to it.
-const ABOVE: usize = 4;
+const MAX_LINES_ABOVE: usize = 4;
 
 /// Lines around the top of the article; what says that it is the date of
 /// publication comes first, then what is nearest to the first line.
-fn line_near_top(evidence: &Evidence<'_, '_>) -> Option<When> {
-    let Evidence {
+fn line_near_top(evidence: &DateEvidence<'_, '_>) -> Option<When> {
+    let DateEvidence {
         document,
         blocks,
         container,
@@ -298,7 +298,7 @@ fn line_near_top(evidence: &Evidence<'_, '_>) -> Option<When> {
         .iter()
         .rposition(|block| block.kind == Kind::Heading(1));
     // A date well above the headline is that of the day, or of another article.
-    let above = headline.map_or(0, |index| index.saturating_sub(ABOVE));
+    let above = headline.map_or(0, |index| index.saturating_sub(MAX_LINES_ABOVE));
     let mut best: Option<(u8, usize, When)> = None;
     for (index, block) in blocks.list.iter().enumerate() {
         if block.roles.is_about_others() || block.size > 160 {
@@ -329,7 +329,7 @@ fn line_near_top(evidence: &Evidence<'_, '_>) -> Option<When> {
     best.map(|(_, _, when)| when)
 }
 
-/// How surely a line tells the date of publication.
+/// How certainly a line has the date of publication.
 fn line_rank(block: &Block, before: Option<&Block>) -> u8 {
     let label = before
         .filter(|before| before.size < 25)

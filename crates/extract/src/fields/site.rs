@@ -9,9 +9,9 @@ const SEPARATORS: [&str; 10] = [
 ];
 
 /// The names of sites and rubrics have no more words,
-const TAIL_WORDS: usize = 5;
+const MAX_NAME_WORDS: usize = 5;
 /// and no more characters.
-const TAIL: usize = 34;
+const MAX_NAME_CHARS: usize = 34;
 
 /// The site, as its name appears in titles.
 #[derive(Debug)]
@@ -99,10 +99,12 @@ impl Site {
 
 /// Whether this is the name of a site or of a rubric behind a full title, by its length.
 pub(super) fn is_tail(title: &str, last: &str) -> bool {
-    word_count(title) >= 3 && word_count(last) <= TAIL_WORDS && last.chars().count() <= TAIL
+    word_count(title) >= 3
+        && word_count(last) <= MAX_NAME_WORDS
+        && last.chars().count() <= MAX_NAME_CHARS
 }
 
-/// What stands behind a separator where the title goes on after `other`.
+/// The part behind a separator where the title continues after `other`.
 fn rest_after<'a>(title: &'a str, other: &str) -> Option<&'a str> {
     let rest = title.trim().strip_prefix(other.trim())?;
     SEPARATORS

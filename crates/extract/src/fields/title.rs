@@ -1,25 +1,25 @@
-//! The title: the headline that the page shows, confirmed by what it says in
-//! its head; without the name of the site.
+//! The title: the headline that the page shows, confirmed by the titles in its
+//! head; without the name of the site.
 
 use super::site::{Site, is_tail};
 use crate::provenance::{Origin, Sourced};
 use crate::text::letters;
 
 /// Headings with more letters than this are paragraphs.
-const LONGEST: usize = 150;
+const MAX_TITLE_LETTERS: usize = 150;
 /// A heading of no more words can be a rubric,
-const RUBRIC: usize = 3;
-/// if several witnesses agree on a title of at least so many.
-const FULL: usize = 5;
-/// A heading of the first level says the same as the head if it shares more of its words.
-const LIKE: f32 = 0.34;
-/// Words that may stand beside the title in the heading: "Blog:", "/ Dec 2026".
-const LABEL: usize = 3;
+const MAX_RUBRIC_WORDS: usize = 3;
+/// if several titles in the head agree on one with at least this many.
+const MIN_TITLE_WORDS: usize = 5;
+/// A heading of the first level matches the head if it shares more of its words.
+const MIN_SHARED_WORDS: f32 = 0.34;
+/// Words of a label beside the title in the heading: "Blog:", "/ Dec 2026".
+const MAX_LABEL_WORDS: usize = 3;
 
-/// What could be the title.
+/// The candidates for the title.
 #[derive(Debug, Default)]
 pub(crate) struct TitleCandidates {
-    /// Headings that stand before the first paragraph, those of the first level
+    /// Headings before the first paragraph, those of the first level
     /// before all others, in order.
     pub(crate) headings: Vec<(u8, String)>,
     pub(crate) json_ld: Option<String>,
@@ -28,13 +28,13 @@ pub(crate) struct TitleCandidates {
     pub(crate) dublin_core: Option<String>,
     pub(crate) microdata: Option<String>,
     pub(crate) tag: Option<String>,
-    /// How the site calls itself.
+    /// The declared name of the site.
     pub(crate) site_name: Option<String>,
     /// The host of the page: a site is often named like it.
     pub(crate) host: String,
 }
 
-/// Which of them it is.
+/// Chooses among the candidates.
 pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
     let titles: Vec<&str> = [
         &candidates.tag,
@@ -104,19 +104,19 @@ fn without_name(title: &str) -> &str {
         .map_or(title, |(rest, _)| rest)
 }
 
-/// What the head of the page says. Microdata is mostly the heading itself, and
-/// nobody is his own witness, but it counts where there is no other.
+/// The titles in the head of the page. Microdata is mostly the heading itself,
+/// so it confirms nothing, but it counts where there is no other.
 fn heads(declared: &[(Option<String>, Origin)]) -> Vec<String> {
-    let said = |by_page: bool| -> Vec<String> {
+    let declared_titles = |by_page: bool| -> Vec<String> {
         declared
             .iter()
             .filter(|(_, origin)| (*origin == Origin::Microdata) == by_page)
             .filter_map(|(text, _)| text.clone())
             .collect()
     };
-    let heads = said(false);
+    let heads = declared_titles(false);
     match heads.is_empty() {
-        true => said(true),
+        true => declared_titles(true),
         false => heads,
     }
 }
@@ -127,10 +127,10 @@ fn main_headings(headings: &[(u8, String)]) -> impl Iterator<Item = &str> {
 }
 
 /// The heading that the reader takes for the title: one that the head of the
-/// page repeats, or the one of the first level that says the same in other words.
+/// page repeats, or the one of the first level with similar words.
 fn headline<'a>(headings: &'a [(u8, String)], heads: &[String], site: &Site) -> Option<&'a str> {
     let mut usable = headings.iter().filter(|(_, text)| {
-        !site.is_named(text) && (3..=LONGEST).contains(&letters(text).chars().count())
+        !site.is_named(text) && (3..=MAX_TITLE_LETTERS).contains(&letters(text).chars().count())
     });
     if heads.is_empty() {
         return usable
@@ -148,7 +148,7 @@ fn headline<'a>(headings: &'a [(u8, String)], heads: &[String], site: &Site) -> 
         let shares = heads.iter().map(|head| share_of_words(heading, head));
         match agreed {
             Some(_) => shares.sum::<f32>() / heads.len() as f32,
-            // Where the witnesses contradict each other, it is enough to be like one.
+            // Where the titles in the head contradict each other, one match is enough.
             None => shares.fold(0.0, f32::max),
         }
     };
@@ -162,13 +162,13 @@ fn headline<'a>(headings: &'a [(u8, String)], heads: &[String], site: &Site) -> 
     };
     usable
         .clone()
-        .find(|(level, text)| *level == 1 && likeness(text) > LIKE)
+        .find(|(level, text)| *level == 1 && likeness(text) > MIN_SHARED_WORDS)
         .map(|(_, text)| text.as_str())
         .or_else(lower)
         .filter(|heading| !agreed.is_some_and(|title| is_rubric(heading, title)))
 }
 
-/// Whether a head says this and little more: a smaller heading may leave out
+/// Whether a title in the head has these words and few more: a smaller heading may leave out
 /// the name of a site that we don't know, but a longer one is another title.
 fn is_most_of(heading: &str, head: &str) -> bool {
     let (part, whole) = (letters(heading), letters(head));
@@ -178,12 +178,12 @@ fn is_most_of(heading: &str, head: &str) -> bool {
 
 /// A few words above an article whose full title is known.
 fn is_rubric(heading: &str, title: &str) -> bool {
-    word_count(heading) <= RUBRIC
-        && word_count(title) >= FULL
+    word_count(heading) <= MAX_RUBRIC_WORDS
+        && word_count(title) >= MIN_TITLE_WORDS
         && !letters(title).starts_with(&letters(heading))
 }
 
-/// What all heads say, if there are several and they say the same.
+/// The title that all heads agree on, if there are several.
 fn agreed(heads: &[String]) -> Option<&str> {
     let (first, others) = heads.split_first()?;
     let same = !others.is_empty() && others.iter().all(|head| letters(head) == letters(first));
@@ -193,7 +193,7 @@ fn agreed(heads: &[String]) -> Option<&str> {
 /// The heading without a word before the title ("Blog: …") that a head leaves
 /// out, or behind it ("… / Dec 2026") if all do: there it could be a subtitle.
 fn without_label<'a>(heading: &'a str, heads: &[String]) -> Option<&'a str> {
-    let is_label = |text: &str| word_count(text) <= LABEL;
+    let is_label = |text: &str| word_count(text) <= MAX_LABEL_WORDS;
     let before = [":", " | ", " – ", " — ", " - "]
         .iter()
         .filter_map(|separator| heading.split_once(separator))
@@ -214,7 +214,7 @@ fn without_label<'a>(heading: &'a str, heads: &[String]) -> Option<&'a str> {
     before.or_else(behind)
 }
 
-/// What all heads say, if the heading is only its beginning.
+/// The title that all heads agree on, if the heading is only its beginning.
 fn fuller<'a>(heading: &str, heads: &'a [String]) -> Option<&'a str> {
     let rest = agreed(heads)?.strip_prefix(heading)?;
     let goes_on = rest.strip_prefix(' ')?.starts_with(char::is_alphanumeric);
@@ -286,7 +286,7 @@ mod tests {
             ..TitleCandidates::default()
         };
         assert_eq!(chosen(&candidates), "Ten bread tips that bakers swear by");
-        // A short heading is a title when the others are short or not of one mind.
+        // A short heading is a title when the others are short or contradict each other.
         candidates.tag = Some("Bread tips from bakers".into());
         assert_eq!(chosen(&candidates), "Bread tips");
     }
@@ -312,7 +312,7 @@ mod tests {
                 title,
                 "All that we ever learned: How bread is baked",
             ),
-            // What stands behind the title is a subtitle until all heads leave it out.
+            // Text behind the title is a subtitle until all heads leave it out.
             (
                 "How bread is baked / a guide",
                 "Bread, a guide",
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn microdata_of_the_heading_is_no_second_witness() {
+    fn microdata_of_the_heading_confirms_nothing() {
         let mut candidates = TitleCandidates {
             headings: vec![(1, "Bread tips".into()), (1, "More tips".into())],
             microdata: Some("Bread tips".into()),
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_smaller_heading_is_the_title_only_if_a_head_says_little_more() {
         for (heading, tag, expected) in [
-            // The name of the site, which nothing else tells.
+            // The name of the site, which is declared nowhere else.
             (
                 "How bread is baked",
                 "Baker How bread is baked",
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heading_that_breaks_off_is_completed() {
+    fn a_truncated_heading_is_completed() {
         let candidates = TitleCandidates {
             headings: vec![(1, "The best ovens for bread".into())],
             json_ld: Some("The best ovens for bread in 2026".into()),

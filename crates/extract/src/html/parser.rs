@@ -8,7 +8,7 @@ use memchr::{memchr, memmem};
 use super::tag::Tag;
 use super::tree::{Attr, Document, Node};
 
-/// What a page may cost. Beyond a cap the rest is left out, never an error.
+/// Resource limits of a page. Beyond a cap the rest is left out, never an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParserLimits {
     pub(crate) depth: usize,
@@ -32,7 +32,7 @@ impl Default for ParserLimits {
     }
 }
 
-/// Parses a page. `keep_going` is asked now and then; once it says no, the rest is left out.
+/// Parses a page. `keep_going` is checked now and then; once it is false, the rest is left out.
 pub(crate) fn parse<'a>(
     source: &'a str,
     limits: &ParserLimits,

@@ -1,6 +1,6 @@
 //! The tree as an array in document order: the descendants of a node are the
 //! nodes from the next index up to its `end`. Text and attributes are places
-//! in the source, decoded only when somebody asks. Never changed once built.
+//! in the source, decoded on demand. Never changed once built.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub(super) struct Node {
     /// Text: its place in the source. Element: its places in `attrs`.
     pub(super) from: u32,
     pub(super) to: u32,
-    /// Where the name of an element stands in the source.
+    /// Position of the element's name in the source.
     pub(super) name: u32,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Document<'a> {
         crate::text::fold_whitespace(&joined)
     }
 
-    /// Text that a person sees: not the inside of scripts and styles.
+    /// Visible text: not the content of scripts and styles.
     pub(crate) fn is_readable_text(&self, node: NodeId) -> bool {
         let parent = self.tag(self.parent(node));
         !parent.is_raw() || matches!(parent, Tag::Title | Tag::Xmp)

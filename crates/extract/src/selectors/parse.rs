@@ -1,5 +1,5 @@
 //! Text to selector. Accepts the part of CSS that pages are addressed with and
-//! refuses the rest by name, so that a source never silently matches nothing.
+//! rejects the rest by name, so that a source never silently matches nothing.
 
 use thiserror::Error;
 

@@ -1,6 +1,6 @@
 //! The JSON-LD of a page: every object of every script, `@graph` and lists
 //! unfolded, references resolved; the one that describes the article; and its
-//! fields as strings. Believes nothing, decides nothing.
+//! fields as strings. Decides nothing.
 
 use serde_json::{Map, Value};
 
@@ -8,12 +8,12 @@ use super::json_repair;
 use crate::html::{Document, Tag};
 use crate::text::fold_whitespace;
 
-/// How many objects are looked at.
-const OBJECTS: usize = 500;
-/// How deep `@graph` and lists are unfolded.
-const UNFOLD: usize = 8;
+/// Objects that are collected.
+const MAX_OBJECTS: usize = 500;
+/// Depth to which `@graph` and lists are unfolded.
+const MAX_UNFOLD_DEPTH: usize = 8;
 
-/// All that a page says in JSON-LD.
+/// All JSON-LD objects of a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonLd {
     objects: Vec<Map<String, Value>>,
@@ -46,7 +46,7 @@ impl JsonLd {
     }
 
     fn unfold(&mut self, value: Value, depth: usize) {
-        if self.objects.len() >= OBJECTS || depth > UNFOLD {
+        if self.objects.len() >= MAX_OBJECTS || depth > MAX_UNFOLD_DEPTH {
             return;
         }
         match value {
@@ -249,7 +249,7 @@ fn types(value: &Value) -> impl Iterator<Item = &str> {
         .map(|kind| kind.rsplit(['/', '#', ':']).next().unwrap_or(kind))
 }
 
-/// How surely a type is the article of its page; 0 if it is none.
+/// How certainly a type is the article of its page; 0 if it is none.
 pub(crate) fn article_rank(kind: &str) -> u8 {
     match kind {
         "NewsArticle"

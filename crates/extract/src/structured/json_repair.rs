@@ -1,10 +1,10 @@
 //! JSON as pages write it: strict first, then a reader that forgives raw line
 //! breaks, trailing commas, comments, unescaped quotes and missing ends.
-//! Bounded in depth; gives what could be read.
+//! Bounded in depth; returns what could be parsed.
 
 use serde_json::{Map, Number, Value};
 
-const DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Parses JSON, repairing what is broken. `None` if there is nothing to read.
 pub(super) fn parse(text: &str) -> Option<Value> {
@@ -93,7 +93,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Option<Value> {
-        if depth > DEPTH {
+        if depth > MAX_DEPTH {
             return None;
         }
         self.blank();

@@ -1,14 +1,14 @@
 //! Meta tags, links and the title of a page: names folded to lower case, in
 //! document order. Open Graph, Twitter cards, Dublin Core and the unnamed rest
-//! are one list; the prefix tells them apart.
+//! are one list, distinguished by their prefix.
 
 use crate::html::{Document, NodeId, Tag};
 use crate::text::fold_whitespace;
 
-/// How many tags are kept.
-const TAGS: usize = 500;
+/// Tags that are collected.
+const MAX_TAGS: usize = 500;
 
-/// What stands in the head of a page.
+/// The head of a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meta {
     tags: Vec<(String, String)>,
@@ -61,7 +61,7 @@ impl Meta {
     }
 
     fn tag(&mut self, document: &Document<'_>, node: NodeId) {
-        if self.tags.len() >= TAGS {
+        if self.tags.len() >= MAX_TAGS {
             return;
         }
         let (mut name, mut content) = (None, None);
@@ -92,7 +92,7 @@ impl Meta {
     }
 
     fn link(&mut self, document: &Document<'_>, node: NodeId) {
-        if self.links.len() < TAGS
+        if self.links.len() < MAX_TAGS
             && let (Some(rel), Some(href)) =
                 (document.attr(node, "rel"), document.attr(node, "href"))
         {

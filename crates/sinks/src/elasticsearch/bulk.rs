@@ -1,4 +1,4 @@
-//! One `_bulk` request and what its reply says of each document. Pure.
+//! One `_bulk` request and the outcome of each item of its response. Pure.
 
 use std::io::Write as _;
 
@@ -10,27 +10,27 @@ use tidings_document::Document;
 
 use crate::sink::Verdict;
 
-/// Only what verdicts need: the reply to a large batch is large, too.
-pub(crate) const REPLY: &str =
+/// Only the fields that verdicts need: the response to a large batch is large, too.
+pub(crate) const FILTER_PATH: &str =
     "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason";
 
-/// Longest `_id`; a longer one fails the whole request.
-const LONGEST_ID: usize = 512;
+/// The maximum length of `_id`; a longer one fails the whole request.
+const MAX_ID_BYTES: usize = 512;
 
-/// Why a document can't be put into any bulk request.
+/// Why a document cannot be part of any bulk request.
 pub(crate) fn unsendable(document: &Document) -> Option<String> {
-    if document.id.is_empty() || document.id.len() > LONGEST_ID {
+    if document.id.is_empty() || document.id.len() > MAX_ID_BYTES {
         return Some(format!(
-            "an index id has 1 to {LONGEST_ID} bytes, not {}",
+            "the index id must have 1 to {MAX_ID_BYTES} bytes, not {}",
             document.id.len()
         ));
     }
     (document.revision < 0)
-        .then(|| format!("the revision {} can't be a version", document.revision))
+        .then(|| format!("the revision {} is not a valid version", document.revision))
 }
 
-/// The two lines of one document. External versions: the server keeps what has
-/// the higher revision, in whatever order they arrive.
+/// The two lines of one document. External versions: the server stores the higher
+/// revision, in whatever order they arrive.
 pub(crate) fn lines(
     document: &Document,
     index: &str,
@@ -64,34 +64,34 @@ pub(crate) fn gzip(parts: &[&[u8]]) -> Vec<u8> {
     gzip.finish().unwrap_or_default()
 }
 
-/// What became of one item of a request.
+/// The outcome of one item of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// The server has too much to do.
-    Overrun(String),
-    /// The index is not there (any more).
+    /// The server is overloaded.
+    Overloaded(String),
+    /// The index does not exist (any more).
     NoIndex(String),
-    /// For now it can't be written.
-    Later(String),
-    /// This document never fits.
-    Never(String),
+    /// A temporary error.
+    Retry(String),
+    /// The document itself is invalid.
+    Invalid(String),
 }
 
 impl Outcome {
     pub(crate) fn verdict(self) -> Verdict {
         match self {
             Self::Done => Verdict::Accepted,
-            Self::Overrun(error) | Self::NoIndex(error) | Self::Later(error) => {
+            Self::Overloaded(error) | Self::NoIndex(error) | Self::Retry(error) => {
                 Verdict::retry(error)
             }
-            Self::Never(reason) => Verdict::dead(reason),
+            Self::Invalid(reason) => Verdict::dead(reason),
         }
     }
 }
 
 #[derive(Deserialize)]
-struct Reply {
+struct BulkResponse {
     items: Vec<Map<String, Value>>,
 }
 
@@ -115,44 +115,44 @@ struct Cause {
     reason: String,
 }
 
-/// The outcome of each item; none if this is no reply to so many items.
+/// The outcome of each item; none unless the response has exactly `items` of them.
 pub(crate) fn outcomes(reply: &[u8], items: usize) -> Option<Vec<Outcome>> {
-    let reply: Reply = serde_json::from_slice(reply).ok()?;
+    let reply: BulkResponse = serde_json::from_slice(reply).ok()?;
     if reply.items.len() != items {
         return None;
     }
     let outcome = |item: Map<String, Value>| {
         let (_, value) = item.into_iter().next()?;
         let item: Item = serde_json::from_value(value).ok()?;
-        Some(judge(item.status, &item.error.unwrap_or_default()))
+        Some(classify(item.status, &item.error.unwrap_or_default()))
     };
     reply.items.into_iter().map(outcome).collect()
 }
 
-fn judge(status: u16, error: &ItemError) -> Outcome {
-    let mut why = format!("{status} {}: {}", error.r#type, error.reason);
+fn classify(status: u16, error: &ItemError) -> Outcome {
+    let mut error_text = format!("{status} {}: {}", error.r#type, error.reason);
     if let Some(cause) = error
         .caused_by
         .as_ref()
         .filter(|cause| !cause.reason.is_empty())
     {
-        why = format!("{why} ({})", cause.reason);
+        error_text = format!("{error_text} ({})", cause.reason);
     }
     match status {
         200..=299 => Outcome::Done,
-        // What is there is as new, or newer.
+        // The stored revision is as new, or newer.
         409 if error.r#type == "version_conflict_engine_exception" => Outcome::Done,
-        // A full disk, as newer servers say it: smaller batches don't help.
-        429 if error.r#type == "cluster_block_exception" => Outcome::Later(why),
-        429 => Outcome::Overrun(why),
-        404 => Outcome::NoIndex(why),
-        400 if is_about_the_document(error) => Outcome::Never(why),
-        _ => Outcome::Later(why),
+        // A full disk, as newer servers report it: smaller batches don't help.
+        429 if error.r#type == "cluster_block_exception" => Outcome::Retry(error_text),
+        429 => Outcome::Overloaded(error_text),
+        404 => Outcome::NoIndex(error_text),
+        400 if is_about_the_document(error) => Outcome::Invalid(error_text),
+        _ => Outcome::Retry(error_text),
     }
 }
 
-/// 400 is also said of indices that are closed, of aliases that lead nowhere
-/// and of clusters that are full: no document is buried for that.
+/// 400 is also returned for closed indices, aliases without a write index and
+/// full clusters: no document is dead for that.
 fn is_about_the_document(error: &ItemError) -> bool {
     match error.r#type.as_str() {
         "mapper_parsing_exception"
@@ -182,36 +182,36 @@ mod tests {
 
     #[test]
     fn every_status_has_its_outcome() {
-        use Outcome::{Done, Later, Never, NoIndex, Overrun};
+        use Outcome::{Done, Invalid, NoIndex, Overloaded, Retry};
         type Is = fn(&Outcome) -> bool;
         let done: Is = |it| matches!(it, Done);
-        let overrun: Is = |it| matches!(it, Overrun(_));
-        let later: Is = |it| matches!(it, Later(_));
-        let never: Is = |it| matches!(it, Never(_));
+        let overloaded: Is = |it| matches!(it, Overloaded(_));
+        let retry: Is = |it| matches!(it, Retry(_));
+        let invalid: Is = |it| matches!(it, Invalid(_));
         let no_index: Is = |it| matches!(it, NoIndex(_));
         let rows = [
             (409, "version_conflict_engine_exception", "", done),
-            (409, "something_else", "", later),
-            (429, "es_rejected_execution_exception", "", overrun),
-            (429, "cluster_block_exception", "flood stage", later),
-            (403, "cluster_block_exception", "read-only", later),
-            (403, "security_exception", "", later),
+            (409, "something_else", "", retry),
+            (429, "es_rejected_execution_exception", "", overloaded),
+            (429, "cluster_block_exception", "flood stage", retry),
+            (403, "cluster_block_exception", "read-only", retry),
+            (403, "security_exception", "", retry),
             (404, "index_not_found_exception", "", no_index),
-            (400, "strict_dynamic_mapping_exception", "", never),
-            (400, "mapper_parsing_exception", "field [x]", never),
-            (400, "document_parsing_exception", "field [x]", never),
-            (400, "illegal_argument_exception", "immense term", never),
+            (400, "strict_dynamic_mapping_exception", "", invalid),
+            (400, "mapper_parsing_exception", "field [x]", invalid),
+            (400, "document_parsing_exception", "field [x]", invalid),
+            (400, "illegal_argument_exception", "immense term", invalid),
             (
                 400,
                 "illegal_argument_exception",
                 "no write index is defined",
-                later,
+                retry,
             ),
-            (400, "validation_exception", "maximum shards open", later),
-            (400, "index_closed_exception", "", later),
-            (503, "unavailable_shards_exception", "", later),
-            (500, "", "", later),
-            (302, "", "", later),
+            (400, "validation_exception", "maximum shards open", retry),
+            (400, "index_closed_exception", "", retry),
+            (503, "unavailable_shards_exception", "", retry),
+            (500, "", "", retry),
+            (302, "", "", retry),
         ];
         for (status, kind, reason, expected) in rows {
             let outcome = item(status, kind, reason);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reply_to_the_request_says_nothing() {
+    fn an_unexpected_response_has_no_outcomes() {
         let rows = [
             ("", 1),
             ("<html>", 1),

@@ -1,13 +1,13 @@
-//! A document as the `raw_content` index wants it: what the page said of
-//! itself, as far as the index has a field for it, and what the pipeline knows
-//! on top. Pure.
+//! A document in the schema of the `raw_content` index: the metadata of the page,
+//! as far as the index has a field for it, overlaid by the fields of the pipeline.
+//! Pure.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use tidings_document::Document;
 
-/// The source of one index document. `known` is the mapping's `properties`.
+/// The `_source` of one index document. `known` is the mapping's `properties`.
 pub(crate) fn source(
     document: &Document,
     known: &Map<String, Value>,
@@ -15,7 +15,7 @@ pub(crate) fn source(
     raw_html: Option<String>,
 ) -> Map<String, Value> {
     let mut fields = only_known(&document.raw_content, known);
-    // The classifier's, which starts over with every revision.
+    // Set by the classifier, which starts over with every revision.
     fields.remove("classified_at");
     let mut set = |name: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -40,7 +40,7 @@ pub(crate) fn source(
         document.published_at.and_then(date).map(Value::from),
     );
     set("classification_status", Some(Value::from("pending")));
-    // The index keeps 32 bits.
+    // The index field has 32 bits.
     let words = i32::try_from(document.word_count).unwrap_or(i32::MAX);
     set("word_count", Some(Value::from(words)));
     set(
@@ -50,10 +50,10 @@ pub(crate) fn source(
     fields
 }
 
-/// A strict index refuses a document for one field that it doesn't have; such
-/// fields stay in our own store.
+/// A strict index rejects a document for one unknown field; such fields stay in
+/// our own store.
 fn only_known(fields: &Map<String, Value>, known: &Map<String, Value>) -> Map<String, Value> {
-    let mut kept = Map::new();
+    let mut known_fields = Map::new();
     for (name, value) in fields {
         let Some(mapping) = known.get(name) else {
             continue;
@@ -64,9 +64,9 @@ fn only_known(fields: &Map<String, Value>, known: &Map<String, Value>) -> Map<St
             }
             _ => value.clone(),
         };
-        kept.insert(name.clone(), value);
+        known_fields.insert(name.clone(), value);
     }
-    kept
+    known_fields
 }
 
 /// A moment as `strict_date_optional_time` reads it: years have four digits.
@@ -80,8 +80,8 @@ fn date(moment: Timestamp) -> Option<String> {
 pub(crate) fn index_of_source(source_name: &str) -> String {
     let mut name = String::new();
     for c in source_name.to_lowercase().chars() {
-        let kept = matches!(c, 'a'..='z' | '0'..='9');
-        match kept {
+        let is_plain = matches!(c, 'a'..='z' | '0'..='9');
+        match is_plain {
             true => name.push(c),
             false if !name.ends_with('_') => name.push('_'),
             false => {}
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_stay_behind_and_the_pipeline_has_the_last_word() {
+    fn unknown_fields_are_dropped_and_the_pipeline_overrides_the_page() {
         let mappings = super::super::template::mappings();
         let known = mappings["properties"].as_object().unwrap();
         let raw = serde_json::json!({

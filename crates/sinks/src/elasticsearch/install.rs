@@ -1,18 +1,18 @@
-//! What must be there before the first document: the index template, the index
-//! behind its alias; and whether what is there is what we need. Changes nothing
-//! that exists but an older template of ours.
+//! Installs what the first document needs: the index template and the index behind
+//! its alias; and compares an existing mapping with ours. Changes nothing that
+//! exists but an older template of ours.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tidings_net::http::Method;
 use tracing::info;
 
-use super::{Elasticsearch, json_of, template, words};
+use super::{Elasticsearch, error_text, json_of, template};
 use crate::endpoint::Body;
 use crate::sink::Verdict;
 
 impl Elasticsearch {
-    /// Puts the template and the alias in place, once.
+    /// Installs the template and the alias, once.
     pub(super) async fn install(&self, now: Timestamp) -> Result<(), Verdict> {
         let mut is_installed = self.is_installed.lock().await;
         if !*is_installed {
@@ -35,17 +35,17 @@ impl Elasticsearch {
             )
         };
         let path = format!("/_index_template/{name}");
-        let found = self.ask(Method::GET, &path, None).await?;
+        let found = self.request(Method::GET, &path, None).await?;
         let version = json_of(&found)["index_templates"][0]["index_template"]["version"].as_u64();
         match found.status {
-            // A newer program's template has all that we need.
+            // The template of a newer version has all fields that we need.
             200 if version.is_some_and(|version| version >= template::VERSION) => return Ok(()),
             200 | 404 => {}
-            _ => return Err(self.endpoint.refused(&found, now)),
+            _ => return Err(self.endpoint.retry_verdict(&found, now)),
         }
         let template = Body::json(&template::template(&pattern));
-        let put = self.ask(Method::PUT, &path, Some(template)).await?;
-        if put.is_success() {
+        let response = self.request(Method::PUT, &path, Some(template)).await?;
+        if response.is_success() {
             info!(
                 sink = self.name,
                 template = name,
@@ -53,72 +53,78 @@ impl Elasticsearch {
             );
             Ok(())
         } else {
-            Err(self.endpoint.refused(&put, now))
+            Err(self.endpoint.retry_verdict(&response, now))
         }
     }
 
     async fn install_alias(&self, now: Timestamp) -> Result<(), Verdict> {
         let alias = format!("/_alias/{}", self.index);
-        let found = self.ask(Method::GET, &alias, None).await?;
+        let found = self.request(Method::GET, &alias, None).await?;
         match found.status {
             200 => return Ok(()),
             404 => {}
-            _ => return Err(self.endpoint.refused(&found, now)),
+            _ => return Err(self.endpoint.retry_verdict(&found, now)),
         }
         let first = format!("/{}-000001", self.index);
         let body = json!({ "aliases": { &self.index: { "is_write_index": true } } });
-        let made = self
-            .ask(Method::PUT, &first, Some(Body::json(&body)))
+        let created = self
+            .request(Method::PUT, &first, Some(Body::json(&body)))
             .await?;
-        if made.is_success() {
+        if created.is_success() {
             return Ok(());
         }
-        // Another of us may have been faster.
-        let found = self.ask(Method::GET, &alias, None).await?;
+        // Another process may have created it meanwhile.
+        let found = self.request(Method::GET, &alias, None).await?;
         if found.status == 200 {
             Ok(())
         } else {
-            Err(self.endpoint.refused(&made, now))
+            Err(self.endpoint.retry_verdict(&created, now))
         }
     }
 
-    /// The version of the server, if it lets us in.
-    pub(super) async fn greet(&self) -> Result<String, String> {
-        let response = self.ask(Method::GET, "/", None).await.map_err(words)?;
+    /// Distribution and version of the server; an error without access.
+    pub(super) async fn server_version(&self) -> Result<String, String> {
+        let response = self
+            .request(Method::GET, "/", None)
+            .await
+            .map_err(error_text)?;
         if !response.is_success() {
-            return Err(self.endpoint.refusal(&response));
+            return Err(self.endpoint.describe_error(&response));
         }
-        let said = json_of(&response);
-        let kind = said["version"]["distribution"].as_str();
-        match said["version"]["number"].as_str() {
+        let reply = json_of(&response);
+        let kind = reply["version"]["distribution"].as_str();
+        match reply["version"]["number"].as_str() {
             Some(number) => Ok(format!("{} {number}", kind.unwrap_or("elasticsearch"))),
             None => Err(format!(
-                "{} is no Elasticsearch or OpenSearch: {}",
+                "{} is not Elasticsearch or OpenSearch: {}",
                 self.endpoint.server(),
                 self.endpoint.excerpt(&response)
             )),
         }
     }
 
-    /// Whether the index that is there has our fields.
+    /// Whether the existing index has our fields.
     pub(super) async fn compare_mapping(&self) -> Result<String, String> {
         if self.per_source {
-            return Ok("an index for each source, made with its first document".to_owned());
+            return Ok("one index per source, created with its first document".to_owned());
         }
         let path = format!("/{}/_mapping", self.index);
-        let response = self.ask(Method::GET, &path, None).await.map_err(words)?;
+        let response = self
+            .request(Method::GET, &path, None)
+            .await
+            .map_err(error_text)?;
         if !response.is_success() {
-            return Err(self.endpoint.refusal(&response));
+            return Err(self.endpoint.describe_error(&response));
         }
-        let said = json_of(&response);
-        let indices = said.as_object().cloned().unwrap_or_default();
+        let reply = json_of(&response);
+        let indices = reply.as_object().cloned().unwrap_or_default();
         for (index, found) in &indices {
-            let there = &found["mappings"]["properties"];
+            let existing = &found["mappings"]["properties"];
             let mut missing = Vec::new();
-            note_missing("", &self.known, there, &mut missing);
+            collect_missing("", &self.mapping, existing, &mut missing);
             if !missing.is_empty() {
                 return Err(format!(
-                    "{index} has no {}; it was not made by this sink: reindex it, or choose another index",
+                    "{index} lacks the fields {}; it was not created by this sink: reindex it, or choose another index",
                     missing.join(", ")
                 ));
             }
@@ -128,13 +134,18 @@ impl Elasticsearch {
     }
 }
 
-fn note_missing(path: &str, wanted: &Map<String, Value>, there: &Value, missing: &mut Vec<String>) {
-    for (name, mapping) in wanted {
+fn collect_missing(
+    path: &str,
+    expected: &Map<String, Value>,
+    existing: &Value,
+    missing: &mut Vec<String>,
+) {
+    for (name, mapping) in expected {
         let full = format!("{path}{name}");
-        match (&there[name], mapping["properties"].as_object()) {
+        match (&existing[name], mapping["properties"].as_object()) {
             (Value::Null, _) => missing.push(full),
             (found, Some(inner)) => {
-                note_missing(&format!("{full}."), inner, &found["properties"], missing);
+                collect_missing(&format!("{full}."), inner, &found["properties"], missing);
             }
             _ => {}
         }

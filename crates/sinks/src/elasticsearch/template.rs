@@ -1,47 +1,47 @@
 //! The index template of `raw_content`: the fields that readers of this index
 //! (the North Cloud classifier among them) know, and no others. Strict, so that
-//! a field nobody agreed on is an error and not a mapping.
+//! an unknown field is an error and not a dynamic mapping.
 
 use serde_json::{Map, Value, json};
 
-/// Raised with every change of the mapping.
+/// Incremented with every change of the mapping.
 pub(crate) const VERSION: u64 = 1;
 
 const DATES: &str = "strict_date_optional_time||epoch_millis";
 
-/// A term may have 32,766 bytes, and a character four of them; what is longer
-/// is kept and not indexed. A page must not lose its place for one meta tag.
-const LONGEST_KEYWORD: u32 = 8191;
+/// A term may have 32,766 bytes, and a character four of them; longer values are
+/// stored and not indexed. A page must not be rejected for one meta tag.
+const MAX_KEYWORD_CHARS: u32 = 8191;
 
 /// The template for indices whose names match.
 pub(crate) fn template(pattern: &str) -> Value {
     json!({
         "index_patterns": [pattern],
-        // Above the built-in templates, which have 100.
+        // Above the built-in templates, which have priority 100.
         "priority": 200,
         "version": VERSION,
         "template": { "mappings": mappings() },
     })
 }
 
-/// A type of the mapping.
+/// A field type of the mapping.
 #[derive(Clone, Copy)]
-enum Is {
+enum FieldType {
     Keyword,
     Text,
-    /// Kept and not indexed.
+    /// Stored, not indexed.
     StoredText,
     TextAndKeyword,
     Date,
     Integer,
-    /// Kept as it is, not looked into.
+    /// Stored unparsed.
     Opaque,
-    Object(&'static [(&'static str, Is)]),
+    Object(&'static [(&'static str, FieldType)]),
 }
 
-use Is::{Date, Integer, Keyword, Object, Opaque, StoredText, Text, TextAndKeyword};
+use FieldType::{Date, Integer, Keyword, Object, Opaque, StoredText, Text, TextAndKeyword};
 
-const FIELDS: &[(&str, Is)] = &[
+const FIELDS: &[(&str, FieldType)] = &[
     ("id", Keyword),
     ("url", Keyword),
     ("source_name", Keyword),
@@ -67,7 +67,7 @@ const FIELDS: &[(&str, Is)] = &[
     ("meta", Object(META)),
 ];
 
-const JSON_LD: &[(&str, Is)] = &[
+const JSON_LD: &[(&str, FieldType)] = &[
     ("jsonld_headline", Text),
     ("jsonld_description", Text),
     ("jsonld_article_section", Keyword),
@@ -85,7 +85,7 @@ const JSON_LD: &[(&str, Is)] = &[
     ("jsonld_raw", Opaque),
 ];
 
-const META: &[(&str, Is)] = &[
+const META: &[(&str, FieldType)] = &[
     ("twitter_card", Keyword),
     ("twitter_site", Keyword),
     ("og_image_width", Integer),
@@ -104,14 +104,15 @@ pub(crate) fn mappings() -> Value {
     json!({ "dynamic": "strict", "properties": properties(FIELDS) })
 }
 
-fn properties(fields: &[(&str, Is)]) -> Map<String, Value> {
-    let mapping = |(name, is): &(&str, Is)| ((*name).to_owned(), mapping(*is));
+fn properties(fields: &[(&str, FieldType)]) -> Map<String, Value> {
+    let mapping =
+        |(name, field_type): &(&str, FieldType)| ((*name).to_owned(), mapping(*field_type));
     fields.iter().map(mapping).collect()
 }
 
-fn mapping(is: Is) -> Value {
-    match is {
-        Keyword => json!({ "type": "keyword", "ignore_above": LONGEST_KEYWORD }),
+fn mapping(field_type: FieldType) -> Value {
+    match field_type {
+        Keyword => json!({ "type": "keyword", "ignore_above": MAX_KEYWORD_CHARS }),
         Text => json!({ "type": "text" }),
         StoredText => json!({ "type": "text", "index": false }),
         TextAndKeyword => json!({

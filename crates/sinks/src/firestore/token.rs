@@ -1,5 +1,8 @@
-//! Who we are to Google: a service account signs a short statement and gets a
-//! token for it, which is kept until shortly before it ends.
+//! Authentication with Google: a service account signs a JWT and exchanges it for
+//! an access token, which is cached until shortly before it expires.
+//!
+//! The JWT is signed here: jsonwebtoken 11 needs aws-lc or the rust_crypto packages
+//! (about 50) for what is twenty lines over ring.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -18,7 +21,7 @@ use crate::secret::Secret;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/datastore";
 /// A token is not used in its last minute.
-const MARGIN: SignedDuration = SignedDuration::from_secs(60);
+const EXPIRY_MARGIN: SignedDuration = SignedDuration::from_secs(60);
 
 /// The parts of a service account's JSON that we need.
 #[derive(Deserialize)]
@@ -26,11 +29,11 @@ struct Account {
     project_id: String,
     client_email: String,
     private_key: String,
-    #[serde(default = "google")]
+    #[serde(default = "google_token_uri")]
     token_uri: String,
 }
 
-fn google() -> String {
+fn google_token_uri() -> String {
     "https://oauth2.googleapis.com/token".to_owned()
 }
 
@@ -45,14 +48,14 @@ pub(crate) struct ServiceAccount {
 
 impl ServiceAccount {
     pub(crate) fn new(json: &Secret, client: &Client) -> Result<Self, BuildError> {
-        // What serde says of a broken file could quote the key.
+        // A serde error could quote the key.
         let account: Account = serde_json::from_str(json.expose()).map_err(|_| {
             BuildError(
                 "the service account is not JSON with project_id, client_email and private_key"
                     .to_owned(),
             )
         })?;
-        let broken = |why: &str| BuildError(format!("the service account's private_key {why}"));
+        let invalid = |why: &str| BuildError(format!("the service account's private_key {why}"));
         let body: String = account
             .private_key
             .lines()
@@ -60,8 +63,9 @@ impl ServiceAccount {
             .collect();
         let der = STANDARD
             .decode(body.trim())
-            .map_err(|_| broken("is not PEM"))?;
-        let key = RsaKeyPair::from_pkcs8(&der).map_err(|_| broken("is no RSA key in PKCS#8"))?;
+            .map_err(|_| invalid("is not PEM"))?;
+        let key =
+            RsaKeyPair::from_pkcs8(&der).map_err(|_| invalid("is not an RSA key in PKCS#8"))?;
         Ok(Self {
             project: account.project_id,
             email: account.client_email,
@@ -72,28 +76,28 @@ impl ServiceAccount {
         })
     }
 
-    /// A token that is good now.
+    /// A token that is valid now, cached or new.
     pub(crate) async fn token(&self, now: Timestamp) -> Result<Secret, String> {
-        let mut known = self.token.lock().await;
-        if let Some((token, until)) = known.as_ref()
+        let mut cached = self.token.lock().await;
+        if let Some((token, until)) = cached.as_ref()
             && now < *until
         {
             return Ok(token.clone());
         }
-        let (token, seconds) = self.fetch(now).await?;
+        let (token, seconds) = self.request_token(now).await?;
         let until = now
-            .saturating_add(SignedDuration::from_secs(seconds) - MARGIN)
+            .saturating_add(SignedDuration::from_secs(seconds) - EXPIRY_MARGIN)
             .unwrap_or(now);
-        *known = Some((token.clone(), until));
+        *cached = Some((token.clone(), until));
         Ok(token)
     }
 
-    /// The server did not like it.
-    pub(crate) async fn forget(&self) {
+    /// Drops the cached token after the server rejected it.
+    pub(crate) async fn invalidate_token(&self) {
         *self.token.lock().await = None;
     }
 
-    async fn fetch(&self, now: Timestamp) -> Result<(Secret, i64), String> {
+    async fn request_token(&self, now: Timestamp) -> Result<(Secret, i64), String> {
         let assertion = Secret::from(self.assertion(now)?);
         let form = format!(
             "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion={}",
@@ -105,21 +109,24 @@ impl ServiceAccount {
             is_gzip: false,
         };
         let sent = self.endpoint.send(Method::POST, "", Some(body), &[]).await;
-        let response = sent.map_err(|failure| format!("no token: {failure}"))?;
+        let response = sent.map_err(|failure| format!("cannot get an access token: {failure}"))?;
         if !response.is_success() {
-            let why = self.endpoint.refusal(&response);
-            return Err(format!("no token: {}", assertion.hide_in(&why)));
+            let error = self.endpoint.describe_error(&response);
+            return Err(format!(
+                "cannot get an access token: {}",
+                assertion.redact(&error)
+            ));
         }
-        let said: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        let token = said["access_token"]
+        let reply: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+        let token = reply["access_token"]
             .as_str()
             .filter(|token| !token.is_empty());
-        let token = token.ok_or("no token: the reply has none")?;
-        let seconds = said["expires_in"].as_i64().unwrap_or(300);
+        let token = token.ok_or("cannot get an access token: the response has none")?;
+        let seconds = reply["expires_in"].as_i64().unwrap_or(300);
         Ok((Secret::from(token.to_owned()), seconds))
     }
 
-    /// A JWT (RFC 7519) that asks for the token (RFC 7523).
+    /// The JWT (RFC 7519) that is exchanged for the token (RFC 7523).
     fn assertion(&self, now: Timestamp) -> Result<String, String> {
         let issued = now.as_second();
         let header = json!({ "alg": "RS256", "typ": "JWT" });
@@ -140,7 +147,7 @@ impl ServiceAccount {
                 message.as_bytes(),
                 &mut signature,
             )
-            .map_err(|_| "the service account's key can't sign".to_owned())?;
+            .map_err(|_| "cannot sign with the service account's private_key".to_owned())?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 }

@@ -5,8 +5,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use tidings_document::Document;
 
-/// A document may have 1 MiB; the other fields get what is left.
-const LONGEST_TEXT: usize = 900_000;
+/// A document is limited to 1 MiB; the remainder is for the other fields.
+const MAX_TEXT_BYTES: usize = 900_000;
 
 pub(crate) fn text(value: &str) -> Value {
     json!({ "stringValue": value })
@@ -35,13 +35,13 @@ pub(crate) fn map(fields: Map<String, Value>) -> Value {
 }
 
 /// The fields of a document in the `content` collection. `key` and `revision`
-/// are what later writes are compared with.
+/// are compared with those of later writes.
 pub(crate) fn fields(document: &Document) -> Map<String, Value> {
     let published = document.published_at.unwrap_or(document.fetched_at);
     let fields = [
         ("title", text(&document.title)),
         ("excerpt", text(&document.excerpt)),
-        ("plain_text", text(cut(document.exportable_text()))),
+        ("plain_text", text(truncate(document.exportable_text()))),
         ("tags", list(document.tags.iter().map(|tag| text(tag)))),
         ("publishedAt", moment(published)),
         ("source", text(&document.source_name)),
@@ -57,8 +57,8 @@ pub(crate) fn fields(document: &Document) -> Map<String, Value> {
     named.into_iter().collect()
 }
 
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(LONGEST_TEXT);
+fn truncate(text: &str) -> &str {
+    let mut end = text.len().min(MAX_TEXT_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

@@ -1,6 +1,6 @@
 //! The NATS client protocol, as much of it as publishing needs: lines of text
-//! with counted payloads. One connection, one inbox for replies. What a server
-//! sends is bounded, and what is not understood ends the connection.
+//! with counted payloads. One connection, one inbox for replies. All reads are
+//! bounded, and an unknown line closes the connection.
 
 use std::io;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use tokio::time::timeout;
 use crate::hex::hex;
 
 /// The longest line: an INFO that lists a large cluster.
-const LONGEST_LINE: u64 = 1024 * 1024;
-/// For a server that doesn't say what it takes.
-const USUAL_PAYLOAD: usize = 1024 * 1024;
-/// Replies to us are small.
-const LONGEST_REPLY: usize = 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 1024 * 1024;
+/// For a server that does not announce its max_payload.
+const DEFAULT_MAX_PAYLOAD: usize = 1024 * 1024;
+/// API replies and acknowledgements are small.
+const MAX_REPLY_BYTES: usize = 1024 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// Where and as whom to connect.
+/// Host, port and credentials.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) host: String,
@@ -36,7 +36,7 @@ pub(crate) struct Address {
     pub(crate) login: Value,
 }
 
-/// What the server says of itself.
+/// The server's INFO.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Server {
@@ -46,12 +46,12 @@ pub(crate) struct Server {
     tls_required: bool,
 }
 
-/// A message for us.
+/// A message to our inbox.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) subject: String,
-    /// 503 when nobody listens to what was published.
-    pub(crate) is_unanswered: bool,
+    /// Status 503: no subscriber or stream is bound to the subject.
+    pub(crate) has_no_responders: bool,
     pub(crate) payload: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Connection {
     requests: u64,
 }
 
-fn broken(why: impl Into<String>) -> io::Error {
+fn protocol_error(why: impl Into<String>) -> io::Error {
     io::Error::other(why.into())
 }
 
@@ -72,13 +72,13 @@ impl Connection {
         address: &Address,
         limit: Duration,
     ) -> io::Result<Self> {
-        timeout(limit, Self::greet(client, address))
+        timeout(limit, Self::handshake(client, address))
             .await
-            .map_err(|_| broken("no greeting in time"))?
+            .map_err(|_| protocol_error("timed out during the handshake"))?
     }
 
-    async fn greet(client: &Client, address: &Address) -> io::Result<Self> {
-        let failed = |failure: tidings_net::Failure| broken(failure.to_string());
+    async fn handshake(client: &Client, address: &Address) -> io::Result<Self> {
+        let failed = |failure: tidings_net::Failure| protocol_error(failure.to_string());
         let mut plain = client
             .connect(&address.host, address.port)
             .await
@@ -86,24 +86,26 @@ impl Connection {
         // Byte for byte: what follows may be TLS already.
         let mut line = Vec::new();
         while !line.ends_with(b"\r\n") {
-            if line.len() as u64 > LONGEST_LINE {
-                return Err(broken("it does not speak NATS"));
+            if line.len() as u64 > MAX_LINE_BYTES {
+                return Err(protocol_error("not a NATS server"));
             }
             line.push(plain.read_u8().await?);
         }
         let info = line
             .strip_prefix(b"INFO ")
-            .ok_or_else(|| broken("it does not speak NATS"))?;
+            .ok_or_else(|| protocol_error("not a NATS server"))?;
         let server: Server = serde_json::from_slice(info).map_err(io::Error::other)?;
         let server = Server {
             max_payload: match server.max_payload {
-                0 => USUAL_PAYLOAD,
-                most => most,
+                0 => DEFAULT_MAX_PAYLOAD,
+                max_payload => max_payload,
             },
             ..server
         };
         if !server.headers {
-            return Err(broken("a server older than 2.2 knows no headers"));
+            return Err(protocol_error(
+                "the server has no header support; use nats-server 2.2 or later",
+            ));
         }
         let is_tls = address.is_tls || server.tls_required;
         let stream: Box<dyn Stream> = if is_tls {
@@ -112,23 +114,25 @@ impl Connection {
             Box::new(plain)
         };
         let mut random = [0; 12];
-        getrandom::fill(&mut random).map_err(|error| broken(error.to_string()))?;
+        getrandom::fill(&mut random).map_err(|error| protocol_error(error.to_string()))?;
         let mut connection = Self {
             stream: BufReader::new(stream),
             server,
             inbox: format!("_INBOX.{}", hex(&random)),
             requests: 0,
         };
-        let mut hello = json!({
+        let mut connect_options = json!({
             "verbose": false, "pedantic": false, "tls_required": is_tls, "lang": "rust",
             "version": env!("CARGO_PKG_VERSION"), "name": "tidings", "protocol": 1,
             "headers": true, "no_responders": true,
         });
-        if let (Value::Object(hello), Value::Object(login)) = (&mut hello, &address.login) {
-            hello.extend(login.clone());
+        if let (Value::Object(connect_options), Value::Object(login)) =
+            (&mut connect_options, &address.login)
+        {
+            connect_options.extend(login.clone());
         }
         let subscribe = format!("SUB {}.* 1\r\n", connection.inbox);
-        let lines = format!("CONNECT {hello}\r\n{subscribe}PING\r\n");
+        let lines = format!("CONNECT {connect_options}\r\n{subscribe}PING\r\n");
         connection.write(lines.as_bytes()).await?;
         connection.flush().await?;
         while connection.next_line().await? != "PONG" {}
@@ -159,14 +163,14 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Asks the JetStream API.
+    /// Sends a request to the JetStream API.
     pub(crate) async fn request(
         &mut self,
         subject: &str,
         body: &Value,
         limit: Duration,
     ) -> io::Result<Value> {
-        let asking = async {
+        let exchange = async {
             let reply = self
                 .publish(subject, None, body.to_string().as_bytes())
                 .await?;
@@ -176,33 +180,33 @@ impl Connection {
                 if message.subject != reply {
                     continue;
                 }
-                if message.is_unanswered {
-                    return Err(broken("JetStream is not enabled on this server"));
+                if message.has_no_responders {
+                    return Err(protocol_error("JetStream is not enabled on this server"));
                 }
                 return serde_json::from_slice(&message.payload).map_err(io::Error::other);
             }
         };
-        timeout(limit, asking)
+        timeout(limit, exchange)
             .await
-            .map_err(|_| broken(format!("no reply to {subject} in time")))?
+            .map_err(|_| protocol_error(format!("timed out waiting for a reply to {subject}")))?
     }
 
-    /// The next message for us. Answers the server's pings on the way.
+    /// The next message to our inbox. Replies to the server's pings meanwhile.
     pub(crate) async fn next_message(&mut self) -> io::Result<Message> {
         loop {
             let line = self.next_line().await?;
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
             let size = |word: &str| {
                 let size: Option<usize> = word.parse().ok();
-                size.filter(|size| *size <= LONGEST_REPLY)
-                    .ok_or_else(|| broken(format!("not a size: {word}")))
+                size.filter(|size| *size <= MAX_REPLY_BYTES)
+                    .ok_or_else(|| protocol_error(format!("invalid payload size {word}")))
             };
             match words.as_slice() {
                 ["MSG", subject, _, .., bytes] => {
                     let payload = self.payload(size(bytes)?).await?;
                     return Ok(Message {
                         subject: (*subject).to_owned(),
-                        is_unanswered: false,
+                        has_no_responders: false,
                         payload,
                     });
                 }
@@ -212,7 +216,7 @@ impl Connection {
                     let payload = all.split_off(head);
                     return Ok(Message {
                         subject: (*subject).to_owned(),
-                        is_unanswered: all.starts_with(b"NATS/1.0 503"),
+                        has_no_responders: all.starts_with(b"NATS/1.0 503"),
                         payload,
                     });
                 }
@@ -228,14 +232,14 @@ impl Connection {
         Ok(payload)
     }
 
-    /// The next line that is more than housekeeping.
+    /// The next line, without keep-alives and acknowledgements.
     async fn next_line(&mut self) -> io::Result<String> {
         loop {
             let mut line = Vec::new();
-            let mut bounded = (&mut self.stream).take(LONGEST_LINE);
+            let mut bounded = (&mut self.stream).take(MAX_LINE_BYTES);
             bounded.read_until(b'\n', &mut line).await?;
             if !line.ends_with(b"\r\n") {
-                return Err(broken("the connection ended"));
+                return Err(protocol_error("connection closed by the server"));
             }
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             let verb = line.split_ascii_whitespace().next().unwrap_or_default();
@@ -245,9 +249,9 @@ impl Connection {
                     self.flush().await?;
                 }
                 "INFO" | "+OK" => {}
-                "-ERR" => return Err(broken(format!("the server said {line}"))),
+                "-ERR" => return Err(protocol_error(format!("the server returned {line}"))),
                 "MSG" | "HMSG" | "PONG" => return Ok(line),
-                _ => return Err(broken("it does not speak NATS")),
+                _ => return Err(protocol_error("not a NATS server")),
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Searching: words, phrases and filters in, hits with snippets out. Only reads;
-//! sees what was committed when the search begins, by whichever process.
+//! Queries: words, phrases and filters in, hits with snippets out. Read-only; sees
+//! what any process had committed when the query starts.
 
 use std::ops::{Bound, Range};
 use std::os::unix::fs::MetadataExt as _;
@@ -15,18 +15,18 @@ use tantivy::snippet::SnippetGenerator;
 use tantivy::{DocAddress, Index, IndexReader, Order, Searcher, TantivyDocument, Term};
 
 use super::SearchError;
-use super::folder;
+use super::generations;
 use super::schema::{Fields, number_of, text_of};
 use super::writer::reader_of;
 
-const MOST_HITS: usize = 1000;
-/// Pages beyond this are read by nobody, and cost memory.
-const DEEPEST: usize = 100_000;
+const MAX_HITS: usize = 1000;
+/// Deeper pages are not read, and cost memory.
+const MAX_OFFSET: usize = 100_000;
 const SNIPPET_CHARS: usize = 200;
 /// A word in the title counts for more than one in the text.
 const TITLE_BOOST: f32 = 3.0;
 
-/// What is looked for. All that is set must hold.
+/// A query. All filters that are set must match.
 #[derive(Debug, Clone)]
 pub struct SearchQuery {
     /// Words that must all occur; `"…"` for phrases, `-word` for words that
@@ -35,9 +35,9 @@ pub struct SearchQuery {
     pub source: Option<String>,
     pub tag: Option<String>,
     pub language: Option<String>,
-    /// Published (else fetched) then or later.
+    /// Published (else fetched) at this time or later.
     pub since: Option<Timestamp>,
-    /// Published (else fetched) before then.
+    /// Published (else fetched) before this time.
     pub until: Option<Timestamp>,
     /// At most 1,000.
     pub limit: usize,
@@ -59,16 +59,16 @@ impl SearchQuery {
     }
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Debug, Clone, Serialize)]
 pub struct SearchResults {
-    /// How many there are in all.
+    /// Number of all matches.
     pub total: usize,
-    /// The best of them.
+    /// The requested page of them.
     pub hits: Vec<Hit>,
 }
 
-/// One document that was found.
+/// One matching document.
 #[derive(Debug, Clone, Serialize)]
 pub struct Hit {
     pub id: String,
@@ -82,45 +82,45 @@ pub struct Hit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published_at: Option<Timestamp>,
     pub fetched_at: Timestamp,
-    /// How well it fits; none when everything was asked for.
+    /// Relevance; none for a query without words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f32>,
     pub snippet: Snippet,
 }
 
-/// Some of the text, around the words that were looked for. Plain text.
+/// An excerpt around the matching words. Plain text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Snippet {
     pub text: String,
-    /// Where those words are, in bytes of `text`.
+    /// Byte ranges of those words in `text`.
     pub highlights: Vec<Range<usize>>,
 }
 
-/// An index that is searched.
+/// An index opened for queries.
 #[derive(Debug)]
 pub struct SearchIndex {
     folder: PathBuf,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenGeneration>>,
 }
 
-/// What is open, and what it was opened of.
-struct Open {
+/// An open generation and its last known commit.
+struct OpenGeneration {
     generation: u64,
-    /// Every commit makes a new file of this number and time.
+    /// Inode and modification time of `meta.json`, which every commit replaces.
     commit: (u64, i64, i64),
     index: Index,
     reader: IndexReader,
     fields: Fields,
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for OpenGeneration {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "generation {}", self.generation)
     }
 }
 
 impl SearchIndex {
-    /// Opens the index of a folder; it must have been made.
+    /// Opens the index of a folder; it must exist.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, SearchError> {
         let index = Self {
             folder: folder.into(),
@@ -130,19 +130,19 @@ impl SearchIndex {
         Ok(index)
     }
 
-    /// How many documents there are.
+    /// Number of documents in the index.
     pub fn count(&self) -> Result<u64, SearchError> {
         let (searcher, _, _) = self.searcher()?;
         Ok(searcher.num_docs())
     }
 
-    /// Blocks for some milliseconds: call it where that is allowed.
+    /// Blocks for some milliseconds: call it on a blocking thread.
     pub fn search(&self, query: &SearchQuery) -> Result<SearchResults, SearchError> {
         let (searcher, index, fields) = self.searcher()?;
-        let words = words_of(&index, fields, &query.text);
+        let words = parse_text(&index, fields, &query.text);
         let all = filtered(words.as_deref(), query, fields);
-        let limit = query.limit.clamp(1, MOST_HITS);
-        let top = TopDocs::with_limit(limit).and_offset(query.offset.min(DEEPEST));
+        let limit = query.limit.clamp(1, MAX_HITS);
+        let top = TopDocs::with_limit(limit).and_offset(query.offset.min(MAX_OFFSET));
         let found: Vec<(Option<f32>, DocAddress)>;
         let total;
         if words.is_some() {
@@ -173,13 +173,13 @@ impl SearchIndex {
         Ok(SearchResults { total, hits })
     }
 
-    /// What is committed now.
+    /// A searcher of the last commit.
     fn searcher(&self) -> Result<(Searcher, Index, Fields), SearchError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let known = open.take();
         let generation = self.generation()?;
         let current = match current(&self.folder, generation, known) {
-            // It made room for a newer one between the two looks.
+            // It was replaced by a newer one meanwhile.
             Err(_) if self.generation()? != generation => {
                 current(&self.folder, self.generation()?, None)?
             }
@@ -195,23 +195,27 @@ impl SearchIndex {
 
     fn generation(&self) -> Result<u64, SearchError> {
         let none = || SearchError::None(self.folder.clone());
-        folder::current(&self.folder)?.ok_or_else(none)
+        generations::current(&self.folder)?.ok_or_else(none)
     }
 }
 
-/// The generation in its last commit; what is known is used if it can be.
-fn current(folder: &Path, generation: u64, known: Option<Open>) -> Result<Open, SearchError> {
-    let commit = commit_of(&folder::path_of(folder, generation))?;
+/// The generation at its last commit; reuses the known one if it is current.
+fn current(
+    folder: &Path,
+    generation: u64,
+    known: Option<OpenGeneration>,
+) -> Result<OpenGeneration, SearchError> {
+    let commit = commit_of(&generations::path_of(folder, generation))?;
     match known {
         Some(known) if known.generation == generation => {
             if known.commit != commit {
                 known.reader.reload()?;
             }
-            Ok(Open { commit, ..known })
+            Ok(OpenGeneration { commit, ..known })
         }
         _ => {
-            let (index, fields) = folder::open(folder, generation)?;
-            Ok(Open {
+            let (index, fields) = generations::open(folder, generation)?;
+            Ok(OpenGeneration {
                 generation,
                 commit,
                 reader: reader_of(&index)?,
@@ -227,9 +231,8 @@ fn commit_of(path: &Path) -> std::io::Result<(u64, i64, i64)> {
     Ok((meta.ino(), meta.mtime(), meta.mtime_nsec()))
 }
 
-/// The words as a query; none when there are none. Mistakes in the syntax are
-/// read as well as they can be.
-fn words_of(index: &Index, fields: Fields, text: &str) -> Option<Box<dyn Query>> {
+/// The text as a query; none without words. Syntax errors are parsed leniently.
+fn parse_text(index: &Index, fields: Fields, text: &str) -> Option<Box<dyn Query>> {
     if text.trim().is_empty() || text.trim() == "*" {
         return None;
     }
@@ -251,9 +254,9 @@ fn filtered(words: Option<&dyn Query>, query: &SearchQuery, fields: Fields) -> B
         (fields.tags, &query.tag),
         (fields.language, &query.language),
     ];
-    for (field, wanted) in exactly {
-        if let Some(wanted) = wanted {
-            let term = Term::from_field_text(field, wanted);
+    for (field, value) in exactly {
+        if let Some(value) = value {
+            let term = Term::from_field_text(field, value);
             let filter = TermQuery::new(term, IndexRecordOption::Basic);
             must.push((Occur::Must, without_score(Box::new(filter))));
         }
@@ -272,7 +275,7 @@ fn filtered(words: Option<&dyn Query>, query: &SearchQuery, fields: Fields) -> B
     BooleanQuery::new(must)
 }
 
-/// Filters say which documents, not how good they are.
+/// Filters select documents and do not affect relevance.
 fn without_score(filter: Box<dyn Query>) -> Box<dyn Query> {
     Box::new(tantivy::query::ConstScoreQuery::new(filter, 0.0))
 }
@@ -306,7 +309,7 @@ fn hit(
     }
 }
 
-/// Around the words, or from the start if the text has none of them.
+/// Around the matching words, or from the start if the text has none of them.
 fn snippet(body: &TantivyDocument, fields: Fields, snippets: Option<&SnippetGenerator>) -> Snippet {
     let text = text_of(body, fields.text);
     if let Some(snippets) = snippets {

@@ -1,5 +1,5 @@
-//! What the index keeps of a document, and under which names. A change here
-//! makes older indexes outdated: they are made anew.
+//! The schema of the index. A change here makes older indexes outdated: they must
+//! be rebuilt.
 
 use tantivy::TantivyDocument;
 use tantivy::schema::{
@@ -8,7 +8,7 @@ use tantivy::schema::{
 };
 use tidings_document::Document;
 
-use super::words::WORDS;
+use super::tokenizer::TOKENIZER;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fields {
@@ -23,14 +23,14 @@ pub(crate) struct Fields {
     /// Milliseconds since 1970, as all moments here.
     pub(crate) published: Field,
     pub(crate) fetched: Field,
-    /// When it was published, or else fetched: what people sort and filter by.
+    /// When it was published, or else fetched: the sort and filter field.
     pub(crate) date: Field,
 }
 
 pub(crate) fn schema() -> (Schema, Fields) {
     let mut schema = Schema::builder();
     let words = TextFieldIndexing::default()
-        .set_tokenizer(WORDS)
+        .set_tokenizer(TOKENIZER)
         .set_index_option(IndexRecordOption::WithFreqsAndPositions);
     let words = TextOptions::default()
         .set_indexing_options(words)
@@ -51,7 +51,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// A document as it is put into the index.
+/// A document as it is indexed.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) id: String,

@@ -1,6 +1,6 @@
-//! The one writer of an index. Puts documents in by id, never an older revision
-//! over a newer one, and has committed to disk when it returns. What was not
-//! committed when a process died was never there.
+//! The one writer of an index. Upserts documents by id, never an older revision
+//! over a newer one, and has committed to disk when it returns. Uncommitted
+//! changes of a killed process are lost.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,16 +11,16 @@ use tantivy::{DocSet as _, Index, IndexReader, IndexWriter, ReloadPolicy, TERMIN
 use tidings_document::Document;
 
 use super::SearchError;
-use super::folder::{self, WriteLock};
+use super::generations::{self, WriteLock};
 use super::schema::{Entry, Fields, schema};
-use crate::text;
+use crate::licensed_text;
 
-/// Two are 1.4 times as fast as one; each gives a segment for each commit, and
-/// more segments make searching slower.
-const MOST_THREADS: usize = 2;
-/// Merging eight at once, as is usual, is a third of all work.
-const MERGED_AT_ONCE: usize = 16;
-const MEMORY: usize = 64 * 1024 * 1024;
+/// Two are 1.4 times as fast as one; each adds a segment per commit, and more
+/// segments slow down queries.
+const MAX_THREADS: usize = 2;
+/// With the default of eight, merging is a third of all work.
+const MIN_MERGE_SEGMENTS: usize = 16;
+const MEMORY_BUDGET_BYTES: usize = 64 * 1024 * 1024;
 
 pub(crate) struct Writer {
     writer: IndexWriter,
@@ -36,17 +36,17 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Opens the index, or makes an empty one.
+    /// Opens the index, or creates an empty one.
     pub(crate) fn open(path: &Path) -> Result<Self, SearchError> {
-        let lock = folder::lock(path)?;
-        let generation = match folder::current(path)? {
+        let lock = generations::lock(path)?;
+        let generation = match generations::current(path)? {
             Some(generation) => generation,
             None => {
-                folder::unfinished(path, &lock)?;
-                folder::finish(path, &lock)?
+                generations::create_unfinished(path, &lock)?;
+                generations::publish(path, &lock)?
             }
         };
-        let (index, fields) = folder::open(path, generation)?;
+        let (index, fields) = generations::open(path, generation)?;
         Ok(Self {
             writer: writer_of(&index)?,
             reader: reader_of(&index)?,
@@ -70,11 +70,11 @@ impl Writer {
         let mut is_changed = false;
         for (id, entry) in newest {
             let term = Term::from_field_text(self.fields.id, &id);
-            let there = self.revision(&term)?;
-            if there.is_some_and(|there| there >= entry.revision) {
+            let indexed = self.revision(&term)?;
+            if indexed.is_some_and(|indexed| indexed >= entry.revision) {
                 continue;
             }
-            if there.is_some() {
+            if indexed.is_some() {
                 self.writer.delete_term(term);
             }
             self.writer.add_document(entry.body)?;
@@ -87,7 +87,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The revision that the index has.
+    /// The indexed revision.
     fn revision(&self, id: &Term) -> Result<Option<i64>, SearchError> {
         let searcher = self.reader.searcher();
         for segment in searcher.segment_readers() {
@@ -110,9 +110,9 @@ impl Writer {
 
 fn writer_of(index: &Index) -> Result<IndexWriter, SearchError> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let writer = index.writer_with_num_threads(cores.min(MOST_THREADS), MEMORY)?;
+    let writer = index.writer_with_num_threads(cores.min(MAX_THREADS), MEMORY_BUDGET_BYTES)?;
     let mut merging = LogMergePolicy::default();
-    merging.set_min_num_segments(MERGED_AT_ONCE);
+    merging.set_min_num_segments(MIN_MERGE_SEGMENTS);
     writer.set_merge_policy(Box::new(merging));
     Ok(writer)
 }
@@ -122,22 +122,22 @@ pub(crate) fn reader_of(index: &Index) -> Result<IndexReader, SearchError> {
     Ok(reader.try_into()?)
 }
 
-/// Makes the index anew from documents, each given once. The old one counts
-/// until the new one is complete; a process that dies on the way changes
-/// nothing. `progress` is told how many are done. Fails while a sink writes.
+/// Rebuilds the index from documents, each passed once. The old index serves until
+/// the new one is complete; a process that is killed meanwhile changes nothing.
+/// `progress` receives the number of documents done. Fails while a sink writes.
 pub fn rebuild(
     path: &Path,
     documents: impl IntoIterator<Item = Document>,
     full_text: bool,
     mut progress: impl FnMut(u64),
 ) -> Result<u64, SearchError> {
-    let lock = folder::lock(path)?;
-    let index = folder::unfinished(path, &lock)?;
+    let lock = generations::lock(path)?;
+    let index = generations::create_unfinished(path, &lock)?;
     let mut writer = writer_of(&index)?;
     let (_, fields) = schema();
     let mut done = 0;
     for document in documents {
-        let text = text::of(&document, full_text);
+        let text = licensed_text::of(&document, full_text);
         writer.add_document(Entry::of(&document, text, fields).body)?;
         done += 1;
         if done % 1000 == 0 {
@@ -146,7 +146,7 @@ pub fn rebuild(
     }
     writer.commit()?;
     writer.wait_merging_threads()?;
-    folder::finish(path, &lock)?;
+    generations::publish(path, &lock)?;
     progress(done);
     Ok(done)
 }

@@ -1,4 +1,4 @@
-//! The configuration as people write it: every kind, and keys that don't exist.
+//! The configuration as users write it: every kind, and unknown keys.
 
 use std::collections::BTreeMap;
 

@@ -14,7 +14,7 @@ use tidings_net::http::{HeaderValue, Method, header};
 use tidings_net::{Purpose, Redirects, Request};
 use tidings_sim::ElasticsearchFault as Fault;
 use tidings_sim::FakeElasticsearch;
-use tidings_sinks::{Page, Pages, Verdict};
+use tidings_sinks::{Page, PageSource, Verdict};
 use tidings_url::FetchUrl;
 
 use crate::fixture::{
@@ -34,7 +34,7 @@ fn ids(fake: &FakeElasticsearch) -> usize {
     fake.documents("raw_content").len()
 }
 
-/// A server that is asked over HTTP: the fake, or a real one.
+/// A server that is queried over HTTP: the fake, or a real one.
 struct Server {
     url: String,
     index: String,
@@ -67,11 +67,11 @@ impl Server {
         format!("{}index = \"{}\"\n", config(&self.url), self.index)
     }
 
-    async fn ask(&self, method: Method, path: &str) -> Value {
-        self.tell(method, path, "").await
+    async fn request(&self, method: Method, path: &str) -> Value {
+        self.request_with_body(method, path, "").await
     }
 
-    async fn tell(&self, method: Method, path: &str, body: &'static str) -> Value {
+    async fn request_with_body(&self, method: Method, path: &str, body: &'static str) -> Value {
         let url = format!("{}/{path}", self.url.trim_end_matches('/'));
         let mut request = Request::get(FetchUrl::parse(&url).unwrap(), Purpose::Api);
         request.method = method;
@@ -83,24 +83,24 @@ impl Server {
     }
 
     async fn get(&self, document: &Document) -> Value {
-        self.ask(Method::GET, &format!("{}/_doc/{}", self.index, document.id))
+        self.request(Method::GET, &format!("{}/_doc/{}", self.index, document.id))
             .await
     }
 
     async fn count(&self) -> u64 {
-        self.ask(Method::POST, &format!("{}/_refresh", self.index))
+        self.request(Method::POST, &format!("{}/_refresh", self.index))
             .await;
-        let said = self
-            .ask(Method::GET, &format!("{}/_count", self.index))
+        let reply = self
+            .request(Method::GET, &format!("{}/_count", self.index))
             .await;
-        said["count"].as_u64().unwrap()
+        reply["count"].as_u64().unwrap()
     }
 
     async fn clean_up(&self) {
         let index = format!("{}-000001", self.index);
-        self.ask(Method::DELETE, &index).await;
+        self.request(Method::DELETE, &index).await;
         let template = format!("_index_template/tidings-{}", self.index);
-        self.ask(Method::DELETE, &template).await;
+        self.request(Method::DELETE, &template).await;
     }
 }
 
@@ -137,7 +137,7 @@ fn full_document() -> Document {
 struct OnePage;
 
 #[async_trait::async_trait]
-impl Pages for OnePage {
+impl PageSource for OnePage {
     async fn page(&self, _: &Document) -> std::io::Result<Option<Page>> {
         Ok(Some(Page {
             body: b"<p>The page</p>".to_vec(),
@@ -182,12 +182,12 @@ async fn every_field_arrives_in_its_type() {
         "json_ld_data",
         "meta",
     ];
-    let there: Vec<_> = source.keys().map(String::as_str).collect();
+    let indexed: Vec<_> = source.keys().map(String::as_str).collect();
     for field in fields {
-        assert!(there.contains(&field), "{field} is missing");
+        assert!(indexed.contains(&field), "{field} is missing");
     }
     assert_eq!(
-        there.len(),
+        indexed.len(),
         fields.len(),
         "classified_at is the classifier's"
     );
@@ -216,7 +216,7 @@ async fn resending_is_harmless_and_the_newest_revision_wins_in_any_order() {
 }
 
 #[tokio::test]
-async fn a_mapping_error_buries_that_document_only_and_names_the_field() {
+async fn a_mapping_error_is_permanent_for_that_document_only_and_names_the_field() {
     let server = Server::start().await;
     let sink = sink(&server.config());
     let mut batch = documents(0..10);
@@ -256,10 +256,14 @@ async fn one_alias_or_an_index_for_each_source() {
 }
 
 #[tokio::test]
-async fn faults_of_the_whole_lose_nothing_and_bury_nothing() {
+async fn request_faults_lose_nothing_and_kill_no_document() {
     let rows = [
         ("429", Fault::TooManyRequests(None), None),
-        ("429 with a wait", Fault::TooManyRequests(Some(7)), Some(7)),
+        (
+            "429 with Retry-After",
+            Fault::TooManyRequests(Some(7)),
+            Some(7),
+        ),
         ("503", Fault::Unavailable, None),
         ("200 and garbage", Fault::Garbage, None),
         ("one item short", Fault::OneItemShort, None),
@@ -281,10 +285,10 @@ async fn faults_of_the_whole_lose_nothing_and_bury_nothing() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_is_sent_again_and_stored_once() {
+async fn a_lost_response_is_redelivered_and_stored_once() {
     let fake = fake().await;
     let sink = sink(&config(&fake.url()));
-    // Twice: the door repeats by itself what an idle connection swallowed.
+    // Twice: the HTTP client retries by itself what an idle connection lost.
     fake.fail_next([Fault::ReplyLost, Fault::ReplyLost]);
     let verdicts = deliver(&*sink, &documents(0..5)).await;
     assert!(verdicts.iter().all(is_retry), "{verdicts:?}");
@@ -318,7 +322,7 @@ async fn items_are_judged_one_by_one() {
 }
 
 #[tokio::test]
-async fn an_overrun_server_gets_smaller_batches_and_larger_ones_when_it_is_well() {
+async fn an_overloaded_server_gets_smaller_batches_and_larger_ones_when_it_recovers() {
     let fake = fake().await;
     let sink = sink(&format!("{}max_docs = 64", config(&fake.url())));
     fake.fail_next([Fault::TooManyRequests(None), Fault::SomeItemsOverrun(2)]);
@@ -332,7 +336,7 @@ async fn an_overrun_server_gets_smaller_batches_and_larger_ones_when_it_is_well(
 }
 
 #[tokio::test]
-async fn too_large_requests_are_split_and_a_document_that_is_too_large_is_buried() {
+async fn too_large_requests_are_split_and_a_too_large_document_fails_permanently() {
     let fake = fake().await;
     fake.set_max_bytes(20_000);
     let sink = sink(&config(&fake.url()));
@@ -344,7 +348,7 @@ async fn too_large_requests_are_split_and_a_document_that_is_too_large_is_buried
     }
     assert!(error_of(&verdicts[42]).contains("413"));
     assert_eq!(ids(&fake), 99);
-    // The page around the text goes first.
+    // The raw HTML is dropped first.
     let mut context = context(Path::new("."));
     context.pages = Some(Arc::new(LargePage));
     let sink = try_sink(&format!("{}raw_html = true", config(&fake.url())), &context).unwrap();
@@ -358,7 +362,7 @@ async fn too_large_requests_are_split_and_a_document_that_is_too_large_is_buried
 struct LargePage;
 
 #[async_trait::async_trait]
-impl Pages for LargePage {
+impl PageSource for LargePage {
     async fn page(&self, _: &Document) -> std::io::Result<Option<Page>> {
         Ok(Some(Page {
             body: vec![b'x'; 100_000],
@@ -368,7 +372,7 @@ impl Pages for LargePage {
 }
 
 #[tokio::test]
-async fn a_server_that_is_down_or_read_only_is_waited_for() {
+async fn deliveries_to_a_server_that_is_down_or_read_only_are_retried() {
     let fake = fake().await;
     let sink = sink(&config(&fake.url()));
     fake.set_down(true);
@@ -384,7 +388,7 @@ async fn a_server_that_is_down_or_read_only_is_waited_for() {
 }
 
 #[tokio::test]
-async fn an_index_that_vanished_is_made_again_with_its_mapping() {
+async fn a_deleted_index_is_created_again_with_its_mapping() {
     let server = Server::start().await;
     let sink = sink(&server.config());
     deliver(&*sink, &documents(0..5)).await;
@@ -398,13 +402,15 @@ async fn an_index_that_vanished_is_made_again_with_its_mapping() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_is_waited_for_with_batches_as_large_as_before() {
+async fn deliveries_to_a_full_disk_are_retried_with_batches_of_the_same_size() {
     let server = Server::start().await;
     let sink = sink(&server.config());
     deliver(&*sink, &documents(0..1)).await;
     let settings = format!("{}/_settings", server.index);
     let block = r#"{"index.blocks.read_only_allow_delete": true}"#;
-    server.tell(Method::PUT, &settings, block).await;
+    server
+        .request_with_body(Method::PUT, &settings, block)
+        .await;
     let limits = sink.limits();
     let verdicts = deliver(&*sink, &documents(1..9)).await;
     assert!(verdicts.iter().all(is_retry), "{verdicts:?}");
@@ -414,14 +420,14 @@ async fn a_disk_that_is_full_is_waited_for_with_batches_as_large_as_before() {
     );
     assert_eq!(sink.limits(), limits);
     let free = r#"{"index.blocks.read_only_allow_delete": null}"#;
-    server.tell(Method::PUT, &settings, free).await;
+    server.request_with_body(Method::PUT, &settings, free).await;
     assert_eq!(until_done(&*sink, documents(1..9)).await, (vec![], 1));
     assert_eq!(server.count().await, 9);
     server.clean_up().await;
 }
 
 #[tokio::test]
-async fn what_no_request_can_carry_is_buried_before_it_fails_the_others() {
+async fn invalid_documents_fail_permanently_before_they_fail_the_others() {
     let fake = fake().await;
     let sink = sink(&config(&fake.url()));
     let mut batch = documents(0..4);
@@ -452,7 +458,7 @@ async fn secrets_are_sent_and_never_shown() {
             [Verdict::Accepted]
         );
         assert!(right.check(now()).await.is_ok());
-        // This server repeats what it was sent.
+        // This server echoes what it was sent.
         fake.require("something else");
         let verdict = &deliver(&*right, &documents(0..1)).await[0];
         assert!(is_retry(verdict), "{verdict:?}");
@@ -475,12 +481,12 @@ async fn secrets_are_sent_and_never_shown() {
 }
 
 #[tokio::test]
-async fn the_check_names_what_is_wrong() {
+async fn the_check_names_the_error() {
     let server = Server::start().await;
     let report = sink(&server.config()).check(now()).await;
     assert!(report.is_ok(), "{report}");
     server.clean_up().await;
-    // An index that somebody else made, under our alias.
+    // Another index, and no server at all.
     let fake = fake().await;
     let other = sink(&format!("{}index = \"other\"", config(&fake.url())));
     other.check(now()).await;
@@ -491,7 +497,7 @@ async fn the_check_names_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn nothing_asks_for_a_refresh_and_licences_can_be_kept_to() {
+async fn no_request_refreshes_and_licences_are_respected() {
     let fake = fake().await;
     let sink = sink(&format!("{}full_text = false", config(&fake.url())));
     let mut free = document(1, 1);
@@ -523,8 +529,8 @@ fn any_fault() -> impl Strategy<Value = Fault> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever happens, and in whatever order revisions come: in the end each
-    /// document is there once, as its newest revision says.
+    /// Whatever fails, and in whatever order revisions arrive: in the end each
+    /// document is stored once, in its newest revision.
     #[test]
     fn any_faults_lose_nothing(
         faults in prop::collection::vec(any_fault(), 0..12),
@@ -562,7 +568,7 @@ proptest! {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     let context = context(Path::new("."));
     let rows = [
         ("url = \"http://u:p@127.0.0.1\"", "user name or password"),
@@ -581,13 +587,16 @@ fn settings_that_make_no_sense_are_refused() {
         ),
         (
             "url = \"http://x\"\napi_key_file = \"no-such-file\"",
-            "can't be read",
+            "cannot read",
         ),
         (
             "url = \"http://x\"\nindex = \"Raw Content\"",
-            "is not a name",
+            "is not a valid name",
         ),
-        ("url = \"http://x\"\nraw_html = true", "needs pages"),
+        (
+            "url = \"http://x\"\nraw_html = true",
+            "needs a page archive",
+        ),
     ];
     for (setting, why) in rows {
         let toml = format!("kind = \"opensearch\"\n{setting}");

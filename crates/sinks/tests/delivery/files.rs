@@ -1,5 +1,5 @@
-//! JSONL and WARC: what is in the files, when they are finished, and what a
-//! writer does with the torn end that another one left.
+//! JSONL and WARC: the content of the files, their rotation, and recovery from an
+//! incomplete record that a killed writer left.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,7 +14,7 @@ fn later(hours: i64) -> Timestamp {
 }
 
 #[tokio::test]
-async fn a_file_is_finished_by_size_and_by_day_and_only_then_has_its_name() {
+async fn files_are_rotated_by_size_and_day_and_only_then_have_their_final_name() {
     for (kind, end) in [("jsonl", "jsonl"), ("warc", "warc.gz")] {
         let folder = tempfile::tempdir().unwrap();
         let sink = open_with(kind, folder.path(), "max_file_bytes = 2000");
@@ -24,7 +24,7 @@ async fn a_file_is_finished_by_size_and_by_day_and_only_then_has_its_name() {
         assert_eq!(names(folder.path()), [part(15, 1)]);
         deliver(&*sink, &documents(10..11)).await;
         assert_eq!(names(folder.path()), [file(15, 1), part(15, 2)]);
-        // The same again, after the file was finished: it is there.
+        // The same again, after the file was closed: not written twice.
         deliver(&*sink, &documents(0..11)).await;
         assert_eq!(all(folder.path()).len(), 11);
         // Nothing new, and a new day.
@@ -43,7 +43,7 @@ async fn a_file_is_finished_by_size_and_by_day_and_only_then_has_its_name() {
 }
 
 #[tokio::test]
-async fn documents_come_back_as_they_were() {
+async fn documents_are_read_back_unchanged() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let batch = documents(0..5);
@@ -67,7 +67,7 @@ async fn documents_come_back_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_torn_end_is_cut_off_wherever_it_tore() {
+async fn an_incomplete_record_is_truncated_wherever_it_was_cut() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         deliver(&*open(kind, folder.path()), &documents(0..3)).await;
@@ -98,7 +98,7 @@ async fn a_torn_end_is_cut_off_wherever_it_tore() {
 }
 
 #[tokio::test]
-async fn two_writers_are_one_too_many_and_a_folder_that_is_none_is_waited_for() {
+async fn a_second_writer_is_rejected_and_a_missing_folder_is_retried() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let first = open(kind, folder.path());
@@ -127,7 +127,7 @@ async fn two_writers_are_one_too_many_and_a_folder_that_is_none_is_waited_for() 
 }
 
 #[tokio::test]
-async fn a_warc_has_the_page_and_what_we_know_of_it() {
+async fn a_warc_has_the_page_and_its_metadata() {
     let folder = tempfile::tempdir().unwrap();
     let mut batch = documents(2..4);
     batch[0].http = HttpFacts {

@@ -1,5 +1,5 @@
 //! Firestore: typed values, verdicts on single writes, revisions, tokens, and
-//! what the licence keeps back.
+//! licences.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::fixture::{
     until_done,
 };
 
-/// A key that was made for this test and guards nothing.
+/// A key that was generated for this test and protects nothing.
 const KEY: &str = include_str!("../data/throwaway-key.pem");
 
 async fn fake() -> FakeFirestore {
@@ -53,7 +53,7 @@ fn id_of(document: &Document) -> String {
 }
 
 #[tokio::test]
-async fn documents_are_typed_and_keep_to_their_licence() {
+async fn documents_are_typed_and_respect_their_licence() {
     let fake = fake().await;
     let mut batch = documents(0..2);
     batch[1].license = License::PublicDomain;
@@ -91,7 +91,7 @@ async fn documents_are_typed_and_keep_to_their_licence() {
 }
 
 #[tokio::test]
-async fn the_newest_revision_wins_and_the_first_moment_stays() {
+async fn the_newest_revision_wins_and_the_creation_time_stays() {
     let fake = fake().await;
     let sink = to(&fake);
     for revision in [2, 1, 3, 3, 2] {
@@ -109,13 +109,13 @@ async fn the_newest_revision_wins_and_the_first_moment_stays() {
     assert_eq!(
         fake.batch_sizes(),
         [1, 1],
-        "what is there is not written again"
+        "an equal revision is not written again"
     );
 }
 
-/// What was read may be old when it is written.
+/// The document that was read may be stale when it is written.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_newest_revision_wins_among_many_at_once() {
+async fn the_newest_revision_wins_among_concurrent_writers() {
     let fake = Arc::new(fake().await);
     let mut writers = tokio::task::JoinSet::new();
     for revision in 1..=12 {
@@ -137,35 +137,35 @@ async fn the_newest_revision_wins_among_many_at_once() {
 }
 
 #[tokio::test]
-async fn a_write_that_was_overtaken_is_not_made() {
-    for there_before in [false, true] {
+async fn a_stale_write_is_not_applied() {
+    for existed_before in [false, true] {
         let fake = fake().await;
         let sink = to(&fake);
-        if there_before {
+        if existed_before {
             deliver(&*sink, &[document(1, 1)]).await;
         }
         fake.fail_next([Fault::Overtaken(3)]);
         let verdicts = deliver(&*sink, &[document(1, 2)]).await;
         assert!(is_retry(&verdicts[0]), "{verdicts:?}");
         assert_eq!(until_done(&*sink, vec![document(1, 2)]).await, (vec![], 1));
-        let title_there = |fake: &FakeFirestore| {
+        let stored_title = |fake: &FakeFirestore| {
             let stored = fake.documents("content");
             stored[&id_of(&document(1, 1))]["title"]["stringValue"].clone()
         };
-        assert_eq!(title_there(&fake), "theirs");
+        assert_eq!(stored_title(&fake), "theirs");
         deliver(&*sink, &[document(1, 4)]).await;
-        assert_eq!(title_there(&fake), title(1, 4));
+        assert_eq!(stored_title(&fake), title(1, 4));
     }
 }
 
 #[tokio::test]
 async fn one_request_never_writes_a_document_twice() {
     let fake = fake().await;
-    // Two revisions, and another address that gives the same legacy id.
-    let mut twin = document(1, 1);
-    twin.id = "f".repeat(64);
-    twin.url = twin.url.replace("http:", "https:");
-    let batch = vec![document(1, 2), document(1, 1), twin, document(2, 1)];
+    // Two revisions, and another URL that has the same legacy id.
+    let mut duplicate = document(1, 1);
+    duplicate.id = "f".repeat(64);
+    duplicate.url = duplicate.url.replace("http:", "https:");
+    let batch = vec![document(1, 2), document(1, 1), duplicate, document(2, 1)];
     assert_eq!(
         deliver(&*to(&fake), &batch).await,
         vec![Verdict::Accepted; 4]
@@ -174,7 +174,7 @@ async fn one_request_never_writes_a_document_twice() {
 }
 
 #[tokio::test]
-async fn large_batches_keep_to_the_limits_and_long_texts_are_cut() {
+async fn large_batches_respect_the_limits_and_long_texts_are_truncated() {
     let fake = fake().await;
     let mut batch = documents(0..1100);
     batch[7].license = License::PublicDomain;
@@ -207,7 +207,7 @@ async fn single_writes_have_their_own_verdicts() {
 }
 
 #[tokio::test]
-async fn faults_of_the_whole_bury_nothing() {
+async fn request_faults_kill_no_document() {
     let rows = [
         (Fault::TooManyRequests(Some(3)), Some(3)),
         (Fault::TooManyRequests(None), None),
@@ -241,7 +241,7 @@ fn account(fake: &FakeFirestore) -> String {
 }
 
 #[tokio::test]
-async fn a_service_account_signs_for_a_token_and_keeps_it() {
+async fn a_service_account_signs_for_a_token_and_caches_it() {
     let fake = fake().await;
     let context = context(&[("FIREBASE_SERVICE_ACCOUNT_JSON", account(&fake))]);
     let toml = format!("kind = \"firestore\"\nurl = \"{}\"", fake.url());
@@ -252,7 +252,7 @@ async fn a_service_account_signs_for_a_token_and_keeps_it() {
             [Verdict::Accepted]
         );
     }
-    assert_eq!(fake.assertions().len(), 1, "the token is kept");
+    assert_eq!(fake.assertions().len(), 1, "the token is cached");
     let assertion = fake.assertions().remove(0);
     let (message, signature) = assertion.rsplit_once('.').unwrap();
     let der: String = KEY
@@ -272,7 +272,7 @@ async fn a_service_account_signs_for_a_token_and_keeps_it() {
     assert_eq!(claims["aud"], fake.token_uri());
     assert_eq!(claims["iat"], now().as_second());
     assert_eq!(claims["scope"], "https://www.googleapis.com/auth/datastore");
-    // Shortly before it ends another one is fetched, and after a 401.
+    // Another one is requested shortly before it expires, and after a 401.
     let almost = now() + SignedDuration::from_secs(3541);
     sink.deliver(&documents(3..4), almost).await;
     assert_eq!(fake.assertions().len(), 2);
@@ -294,7 +294,7 @@ async fn a_service_account_signs_for_a_token_and_keeps_it() {
 }
 
 #[test]
-fn accounts_that_are_none_are_refused_without_being_shown() {
+fn invalid_accounts_are_rejected_without_being_shown() {
     let rows = [
         (None, "which is not set"),
         (Some("very-secret, not JSON"), "is not JSON with project_id"),
@@ -304,7 +304,7 @@ fn accounts_that_are_none_are_refused_without_being_shown() {
         ),
         (
             Some(r#"{"project_id":"p","client_email":"e","private_key":"dmVyeS1zZWNyZXQ="}"#),
-            "no RSA key",
+            "not an RSA key",
         ),
     ];
     for (json, why) in rows {
@@ -321,7 +321,7 @@ fn accounts_that_are_none_are_refused_without_being_shown() {
 }
 
 #[tokio::test]
-async fn the_last_run_is_told() {
+async fn the_last_run_is_reported() {
     let fake = fake().await;
     let config = FirestoreConfig {
         project: Some("demo".into()),

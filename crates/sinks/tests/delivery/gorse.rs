@@ -1,4 +1,4 @@
-//! Gorse: items, keys, requests that one bad item fails, and lost replies.
+//! Gorse: items, keys, requests that one invalid item fails, and lost responses.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn documents_become_items() {
 }
 
 #[tokio::test]
-async fn one_bad_item_is_found_and_the_others_arrive() {
+async fn one_invalid_item_is_isolated_and_the_others_are_stored() {
     let fake = fake().await;
     let sink = to(&fake, "");
     let mut batch = documents(0..100);
@@ -66,7 +66,7 @@ async fn one_bad_item_is_found_and_the_others_arrive() {
 }
 
 #[tokio::test]
-async fn years_that_nobody_can_read_are_left_out() {
+async fn years_that_gorse_cannot_parse_are_left_out() {
     let fake = fake().await;
     let mut odd = document(1, 1);
     odd.published_at = Some(jiff::Timestamp::MIN);
@@ -75,7 +75,7 @@ async fn years_that_nobody_can_read_are_left_out() {
 }
 
 #[tokio::test]
-async fn of_two_revisions_in_one_batch_the_newer_arrives() {
+async fn of_two_revisions_in_one_batch_the_newer_is_stored() {
     for revisions in [[1, 2], [2, 1]] {
         let fake = fake().await;
         let batch = revisions.map(|revision| document(5, revision));
@@ -88,7 +88,7 @@ async fn of_two_revisions_in_one_batch_the_newer_arrives() {
 }
 
 #[tokio::test]
-async fn faults_of_the_whole_bury_nothing() {
+async fn request_faults_kill_no_document() {
     let rows = [
         (Fault::TooManyRequests(Some(5)), Some(5)),
         (Fault::TooManyRequests(None), None),
@@ -105,7 +105,7 @@ async fn faults_of_the_whole_bury_nothing() {
             };
             assert_eq!(after, wait.map(Duration::from_secs), "{fault:?}");
         }
-        assert_eq!(fake.requests(), 1, "it is left in peace");
+        assert_eq!(fake.requests(), 1, "no further request is sent");
         assert_eq!(until_done(&*sink, documents(0..10)).await, (vec![], 1));
         assert_eq!(fake.items().len(), 10);
     }
@@ -156,7 +156,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
-    /// Revisions in their order: Gorse itself keeps what comes last.
+    /// Revisions in order: in Gorse the last write wins.
     #[test]
     fn any_faults_lose_nothing(
         faults in prop::collection::vec(any_fault(), 0..10),

@@ -1,5 +1,5 @@
-//! Every sink as the deliverer uses it, against servers that fail on command:
-//! each fault, and any order of faults.
+//! Every sink as the deliverer uses it, against servers with injected faults:
+//! each fault, and any sequence of faults.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! Embedded search: what is found and how, revisions, one writer and
-//! many readers, rebuilding.
+//! Embedded search: queries and filters, revisions, one writer and many readers,
+//! rebuilding.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -127,13 +127,13 @@ async fn words_phrases_and_filters_find_what_they_should() {
 }
 
 #[tokio::test]
-async fn hits_come_in_order_and_pages_with_snippets() {
+async fn hits_are_sorted_and_paged_with_snippets() {
     let folder = tempfile::tempdir().unwrap();
     deliver(&*open(folder.path()), &library()).await;
     let index = index(folder.path());
     let hits = index.search(&SearchQuery::new("river")).unwrap().hits;
     assert_eq!(ids(&hits), [1, 0], "the title counts for more");
-    // The newest first, when everything is asked for.
+    // The newest first, without words.
     let all = index.search(&SearchQuery::new("")).unwrap();
     assert_eq!(
         (
@@ -202,7 +202,7 @@ async fn one_process_writes_and_readers_see_each_commit() {
         "{verdict:?}"
     );
     let report = second.check(now()).await;
-    assert!(report.is_ok(), "it can be read meanwhile: {report}");
+    assert!(report.is_ok(), "it is readable meanwhile: {report}");
     assert_eq!(reader.count().unwrap(), 3);
     deliver(&*first, &documents(3..6)).await;
     assert_eq!(reader.count().unwrap(), 6);
@@ -213,7 +213,7 @@ async fn one_process_writes_and_readers_see_each_commit() {
 }
 
 #[tokio::test]
-async fn rebuilding_replaces_all_and_a_reader_follows() {
+async fn rebuilding_replaces_all_and_readers_follow() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("search");
     let sink = open(folder.path());
@@ -222,11 +222,11 @@ async fn rebuilding_replaces_all_and_a_reader_follows() {
     let busy = rebuild(&path, documents(0..1), true, |_| {});
     assert!(matches!(busy, Err(SearchError::Locked(_))));
     drop(sink);
-    let mut told = Vec::new();
-    let done = rebuild(&path, documents(0..2500), true, |done| told.push(done)).unwrap();
-    assert_eq!((done, told), (2500, vec![1000, 2000, 2500]));
+    let mut progress = Vec::new();
+    let done = rebuild(&path, documents(0..2500), true, |done| progress.push(done)).unwrap();
+    assert_eq!((done, progress), (2500, vec![1000, 2000, 2500]));
     assert_eq!(reader.count().unwrap(), 2500);
-    // And the sink goes on there.
+    // And the sink continues there.
     deliver(
         &*open(folder.path()),
         &[document(2499, 2), document(2500, 1)],
@@ -260,7 +260,7 @@ proptest! {
                     *known = revision.max(*known);
                 }
                 let results = index(folder.path()).search(&SearchQuery::new("")).unwrap();
-                let there: BTreeMap<usize, i64> = results
+                let indexed: BTreeMap<usize, i64> = results
                     .hits
                     .iter()
                     .map(|hit| {
@@ -270,7 +270,7 @@ proptest! {
                     })
                     .collect();
                 assert_eq!(results.total, newest.len(), "each once");
-                assert_eq!(there, newest);
+                assert_eq!(indexed, newest);
             }
         });
     }

@@ -1,4 +1,4 @@
-//! Webhooks: signatures, and receivers of row S10: failing, slow, endless,
+//! Webhooks: signatures, and the receivers of row S10: failing, slow, endless,
 //! redirecting.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ async fn each_document_is_one_signed_request_in_order() {
 }
 
 #[tokio::test]
-async fn every_bad_answer_has_its_verdict() {
+async fn every_error_response_has_its_verdict() {
     type Is = fn(&Verdict) -> bool;
     let accepted: Is = |verdict| *verdict == Verdict::Accepted;
     let rows: [(Fault, Is, bool); 13] = [
@@ -79,13 +79,13 @@ async fn every_bad_answer_has_its_verdict() {
         (Fault::Endless, accepted, true),
         (Fault::Silence, is_retry, false),
     ];
-    for (fault, expected, goes_on) in rows {
+    for (fault, expected, continues) in rows {
         let fake = fake().await;
         fake.fail_next([fault.clone()]);
         let verdicts = deliver(&*to(&fake), &documents(0..3)).await;
         assert!(expected(&verdicts[0]), "{fault:?}: {:?}", verdicts[0]);
-        // Whoever can't take one is not asked for the others now.
-        let others = if goes_on { accepted } else { is_retry };
+        // An overloaded or silent receiver does not get the others.
+        let others = if continues { accepted } else { is_retry };
         assert!(verdicts[1..].iter().all(others), "{fault:?}: {verdicts:?}");
         match fault {
             Fault::TooManyRequests(_) => {
@@ -99,7 +99,7 @@ async fn every_bad_answer_has_its_verdict() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_gets_everything_later() {
+async fn a_receiver_that_was_down_gets_every_document_later() {
     let fake = fake().await;
     let sink = to(&fake);
     fake.set_down(true);
@@ -134,7 +134,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
-    /// At least once; a repetition has the same id and the same body.
+    /// At least once; a redelivery has the same id and the same body.
     #[test]
     fn any_faults_lose_nothing(faults in prop::collection::vec(any_fault(), 0..20)) {
         let runtime = tokio::runtime::Runtime::new().unwrap();

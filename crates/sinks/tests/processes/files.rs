@@ -1,5 +1,5 @@
-//! JSONL and WARC: a writer that is killed leaves neither half a file nor half a
-//! record, and the reference reader agrees.
+//! JSONL and WARC: a killed writer leaves neither an incomplete file nor an
+//! incomplete record, and the reference reader agrees.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::fixture::{deliver, document, documents, until_done};
 
 /// `warcio` is the reference reader; where it is installed it must agree.
 #[tokio::test]
-async fn the_reference_reader_finds_nothing_wrong() {
+async fn the_reference_reader_accepts_the_files() {
     let folder = tempfile::tempdir().unwrap();
     deliver(&*open("warc", folder.path()), &documents(0..20)).await;
     let python = std::env::var("TIDINGS_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -41,18 +41,18 @@ print(kinds.count('warcinfo'), kinds.count('response'), kinds.count('metadata'))
         .arg(&file)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(
-        said.trim(),
+        printed.trim(),
         "1 19 20",
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
 }
 
-/// Writes batches from the one that was last said, until it is killed.
-async fn write_for_ever(kind: &str) {
-    let Some((folder, mut said)) = child::me(kind) else {
+/// Writes batches from the last reported one, until it is killed.
+async fn write_until_killed(kind: &str) {
+    let Some((folder, mut progress)) = child::started_as(kind) else {
         return;
     };
     let accepted = std::fs::read_to_string(folder.join("from")).unwrap();
@@ -61,29 +61,29 @@ async fn write_for_ever(kind: &str) {
         let batch: Vec<_> = (n * 10..n * 10 + 10).map(|n| document(n, 1)).collect();
         let verdicts = deliver(&*sink, &batch).await;
         assert!(verdicts.iter().all(|verdict| *verdict == Verdict::Accepted));
-        child::say(&mut said, n * 10 + 10);
+        child::report_progress(&mut progress, n * 10 + 10);
     }
 }
 
 #[tokio::test]
 async fn jsonl_process() {
-    write_for_ever("jsonl").await;
+    write_until_killed("jsonl").await;
 }
 
 #[tokio::test]
 async fn warc_process() {
-    write_for_ever("warc").await;
+    write_until_killed("warc").await;
 }
 
 #[test]
-fn killed_writers_leave_whole_files_and_each_document_once() {
+fn killed_writers_leave_complete_files_and_each_document_once() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let mut accepted = 0;
         for life in 0..8 {
             std::fs::write(folder.path().join("from"), accepted.to_string()).unwrap();
             let mut child = Child::start(&format!("files::{kind}_process"), kind, folder.path());
-            child.wait_until_it_said(accepted + 10);
+            child.wait_for_progress(accepted + 10);
             let until = Instant::now() + Duration::from_micros(3_000 + 7_919 * life);
             while Instant::now() < until {
                 std::hint::spin_loop();
@@ -107,9 +107,6 @@ fn killed_writers_leave_whole_files_and_each_document_once() {
         ids.sort();
         let expected: Vec<_> = (0..accepted + 10).map(|n| document(n, 1).id).collect();
         assert_eq!(ids, expected, "{kind}");
-        assert!(
-            names(folder.path()).len() > 2,
-            "{kind}: files were finished"
-        );
+        assert!(names(folder.path()).len() > 2, "{kind}: files were rotated");
     }
 }

@@ -1,6 +1,6 @@
-//! What needs other processes: writers that are killed, and programs that others
-//! wrote. Apart from the rest, because a process that is being started holds on
-//! to the locks of the one that starts it.
+//! Tests that need other processes: killed writers, and external programs. In a
+//! binary of their own, because a process that is being started inherits the file
+//! locks of the one that starts it.
 
 #![allow(clippy::unwrap_used)]
 

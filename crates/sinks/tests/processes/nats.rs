@@ -1,5 +1,5 @@
-//! NATS JetStream, on a real server: messages arrive once, whatever is lost on
-//! the way, killed or forgotten. Between the two stands a relay that misbehaves.
+//! NATS JetStream, on a real server: messages are stored once, whatever is lost,
+//! killed or deleted. A TCP relay between the two injects faults.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -21,7 +21,7 @@ use crate::fixture::{
     try_sink, until_done,
 };
 
-/// None where there is no server to be had; in CI there must be one.
+/// None where no server is installed; in CI there must be one.
 fn server(options: &[&str]) -> Option<NatsServer> {
     match NatsServer::start(options) {
         Err(error) if error.kind() == ErrorKind::NotFound && std::env::var_os("CI").is_none() => {
@@ -37,11 +37,11 @@ fn config(port: u16) -> String {
     format!("kind = \"nats\"\nurl = \"nats://127.0.0.1:{port}\"\ntimeout_seconds = 5\n")
 }
 
-/// Passes bytes on; replies can be withheld, and the target can change.
+/// Forwards bytes; replies can be dropped, and the target can change.
 struct TcpRelay {
     port: u16,
     target: Arc<AtomicU16>,
-    swallows_replies: Arc<AtomicBool>,
+    drops_replies: Arc<AtomicBool>,
 }
 
 impl TcpRelay {
@@ -50,19 +50,16 @@ impl TcpRelay {
         let relay = Self {
             port: listener.local_addr().unwrap().port(),
             target: Arc::new(AtomicU16::new(target)),
-            swallows_replies: Arc::default(),
+            drops_replies: Arc::default(),
         };
-        let (target, swallows) = (
-            Arc::clone(&relay.target),
-            Arc::clone(&relay.swallows_replies),
-        );
+        let (target, drops) = (Arc::clone(&relay.target), Arc::clone(&relay.drops_replies));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let to = SocketAddr::from(([127, 0, 0, 1], target.load(Ordering::SeqCst)));
                 let Ok(server) = tokio::net::TcpStream::connect(to).await else {
                     continue;
                 };
-                let swallows = Arc::clone(&swallows);
+                let drops = Arc::clone(&drops);
                 tokio::spawn(async move {
                     let (mut from_client, mut to_client) = client.into_split();
                     let (mut from_server, mut to_server) = server.into_split();
@@ -72,7 +69,7 @@ impl TcpRelay {
                     let mut buffer = [0; 4096];
                     while let Ok(n @ 1..) = from_server.read(&mut buffer).await {
                         use tokio::io::AsyncWriteExt as _;
-                        if swallows.load(Ordering::SeqCst) {
+                        if drops.load(Ordering::SeqCst) {
                             // It was stored; the acknowledgement is lost.
                             break;
                         }
@@ -88,8 +85,8 @@ impl TcpRelay {
     }
 }
 
-/// Asks the server's API directly.
-fn ask(port: u16, subject: &str, body: &Value) -> Value {
+/// Sends a request to the server's API directly.
+fn api_request(port: u16, subject: &str, body: &Value) -> Value {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let body = body.to_string();
     let lines = format!(
@@ -116,13 +113,13 @@ fn ask(port: u16, subject: &str, body: &Value) -> Value {
 }
 
 fn count(port: u16) -> u64 {
-    let state = ask(port, "$JS.API.STREAM.INFO.TIDINGS", &json!({}));
+    let state = api_request(port, "$JS.API.STREAM.INFO.TIDINGS", &json!({}));
     state["state"]["messages"].as_u64().unwrap()
 }
 
 /// Subject and document of a message.
 fn message(port: u16, seq: u64) -> (String, Document) {
-    let found = ask(
+    let found = api_request(
         port,
         "$JS.API.STREAM.MSG.GET.TIDINGS",
         &json!({ "seq": seq }),
@@ -174,13 +171,13 @@ async fn lost_acknowledgements_and_killed_servers_lose_nothing() {
     let sink = sink(&config(relay.port));
     deliver(&*sink, &documents(0..10)).await;
     // Stored, and the acknowledgement is lost.
-    relay.swallows_replies.store(true, Ordering::SeqCst);
+    relay.drops_replies.store(true, Ordering::SeqCst);
     let verdicts = deliver(&*sink, &documents(10..20)).await;
     assert!(verdicts.iter().all(is_retry), "{verdicts:?}");
-    relay.swallows_replies.store(false, Ordering::SeqCst);
+    relay.drops_replies.store(false, Ordering::SeqCst);
     assert_eq!(until_done(&*sink, documents(10..20)).await, (vec![], 1));
     assert_eq!(count(server.port()), 20);
-    // Killed, and back with what it had.
+    // Killed, and restarted with its data.
     server.kill();
     assert!(
         deliver(&*sink, &documents(20..30))
@@ -192,9 +189,9 @@ async fn lost_acknowledgements_and_killed_servers_lose_nothing() {
     server.restart().unwrap();
     relay.target.store(server.port(), Ordering::SeqCst);
     assert_eq!(until_done(&*sink, documents(0..30)).await, (vec![], 1));
-    // The stream is removed under the sink.
+    // The stream is deleted while the sink is connected.
     assert_eq!(count(server.port()), 30);
-    ask(server.port(), "$JS.API.STREAM.DELETE.TIDINGS", &json!({}));
+    api_request(server.port(), "$JS.API.STREAM.DELETE.TIDINGS", &json!({}));
     assert_eq!(until_done(&*sink, documents(0..30)).await.0, []);
     assert_eq!(count(server.port()), 30);
     let ids: BTreeSet<_> = (1..=30)
@@ -204,7 +201,7 @@ async fn lost_acknowledgements_and_killed_servers_lose_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documents_that_are_too_large_are_buried_alone() {
+async fn a_too_large_document_fails_permanently_alone() {
     let Some(server) = server(&[]) else { return };
     let sink = sink(&config(server.port()));
     let mut batch = documents(0..3);
@@ -216,7 +213,7 @@ async fn documents_that_are_too_large_are_buried_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_stream_refuses_is_not_accepted() {
+async fn documents_that_the_stream_rejects_are_not_accepted() {
     let Some(server) = server(&[]) else { return };
     let stream = |limits: Value| {
         let mut config =
@@ -225,18 +222,18 @@ async fn what_the_stream_refuses_is_not_accepted() {
             .as_object_mut()
             .unwrap()
             .extend(limits.as_object().unwrap().clone());
-        ask(server.port(), "$JS.API.STREAM.DELETE.TIDINGS", &json!({}));
-        let made = ask(server.port(), "$JS.API.STREAM.CREATE.TIDINGS", &config);
-        assert!(made["error"].is_null(), "{made}");
+        api_request(server.port(), "$JS.API.STREAM.DELETE.TIDINGS", &json!({}));
+        let created = api_request(server.port(), "$JS.API.STREAM.CREATE.TIDINGS", &config);
+        assert!(created["error"].is_null(), "{created}");
     };
     let sink = sink(&config(server.port()));
-    // It is full: somebody may make room.
+    // It is full: an operator may make room.
     stream(json!({ "max_msgs": 3 }));
     let verdicts = deliver(&*sink, &documents(0..5)).await;
     assert_eq!(verdicts[..3], vec![Verdict::Accepted; 3]);
     assert!(verdicts[3..].iter().all(is_retry), "{verdicts:?}");
     assert_eq!(count(server.port()), 3);
-    // A message that it never takes.
+    // A message that it never accepts.
     stream(json!({ "max_msg_size": 3000 }));
     let mut batch = documents(0..3);
     batch[1].body_text = "x".repeat(5000);
@@ -269,8 +266,8 @@ async fn passwords_and_tokens_are_used_and_never_shown() {
             [Verdict::Accepted]
         );
         assert!(!format!("{right:?}").contains(secret));
-        let nobody: Box<dyn Sink> = sink(&config(server.port()));
-        let verdict = &deliver(&*nobody, &documents(0..1)).await[0];
+        let anonymous: Box<dyn Sink> = sink(&config(server.port()));
+        let verdict = &deliver(&*anonymous, &documents(0..1)).await[0];
         assert!(
             is_retry(verdict) && error_of(verdict).contains("Authorization"),
             "{verdict:?}"
@@ -279,7 +276,7 @@ async fn passwords_and_tokens_are_used_and_never_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_without_jetstream_and_servers_of_something_else_are_named() {
+async fn servers_of_another_protocol_and_closed_ports_are_reported() {
     let other = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = other.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -290,7 +287,7 @@ async fn servers_without_jetstream_and_servers_of_something_else_are_named() {
     });
     let verdict = &deliver(&*sink(&config(port)), &documents(0..1)).await[0];
     assert!(
-        error_of(verdict).contains("does not speak NATS"),
+        error_of(verdict).contains("not a NATS server"),
         "{verdict:?}"
     );
     let nobody = &deliver(&*sink(&config(1)), &documents(0..1)).await[0];
@@ -312,7 +309,7 @@ fn pem(label: &str, der: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tls_is_spoken_with_servers_that_can_be_trusted() {
+async fn tls_connects_only_to_trusted_servers() {
     let key = rcgen::KeyPair::generate().unwrap();
     let params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
@@ -334,10 +331,10 @@ async fn tls_is_spoken_with_servers_that_can_be_trusted() {
         return;
     };
     let toml = config(server.port()).replace("nats://", "tls://");
-    let stranger = &deliver(&*sink(&toml), &documents(0..1)).await[0];
+    let untrusted = &deliver(&*sink(&toml), &documents(0..1)).await[0];
     assert!(
-        error_of(stranger).contains("no secure connection"),
-        "{stranger:?}"
+        error_of(untrusted).contains("no secure connection"),
+        "{untrusted:?}"
     );
     let mut trusting = context(folder.path());
     trusting.client = client_trusting(read_authorities(&cert_path).unwrap());

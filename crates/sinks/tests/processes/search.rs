@@ -1,5 +1,4 @@
-//! Embedded search: a writer that is killed in the middle loses nothing that it
-//! had accepted.
+//! Embedded search: a killed writer loses nothing that it had accepted.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,10 +12,10 @@ fn open(folder: &Path) -> Box<dyn Sink> {
     try_sink("kind = \"search\"", &context(folder)).unwrap()
 }
 
-/// Writes until it is killed; says what was accepted.
+/// Writes until it is killed; reports the number of accepted documents.
 #[tokio::test]
 async fn writing_process() {
-    let Some((folder, mut said)) = child::me("search") else {
+    let Some((folder, mut progress)) = child::started_as("search") else {
         return;
     };
     let sink = open(&folder);
@@ -27,7 +26,7 @@ async fn writing_process() {
             .iter()
             .all(|it| *it == Verdict::Accepted)
         {
-            child::say(&mut said, (n + 1) * 20);
+            child::report_progress(&mut progress, (n + 1) * 20);
         }
     }
 }
@@ -37,17 +36,17 @@ async fn a_killed_writer_loses_nothing_that_was_accepted() {
     let folder = tempfile::tempdir().unwrap();
     for life in 0..4 {
         let mut child = Child::start("search::writing_process", "search", folder.path());
-        child.wait_until_it_said(20);
+        child.wait_for_progress(20);
         let until = Instant::now() + Duration::from_millis(40 + 37 * life);
         while Instant::now() < until {
             std::thread::yield_now();
         }
         let accepted = child.kill() as u64;
         let reader = SearchIndex::open(folder.path().join("search")).unwrap();
-        let there = reader.count().unwrap();
+        let indexed = reader.count().unwrap();
         assert!(
-            there >= accepted,
-            "{accepted} were accepted, {there} are there"
+            indexed >= accepted,
+            "{accepted} were accepted, {indexed} are indexed"
         );
         for n in 0..accepted as usize {
             let hits = reader

@@ -1,5 +1,5 @@
-//! `tidings add`: follow a site. Its feeds are looked for, the best is shown with
-//! its latest stories, and from then on it is polled.
+//! `tidings add`: add a source. Its feeds are discovered, the best is shown with its
+//! latest items, and from then on it is polled.
 
 use std::time::Duration;
 
@@ -21,43 +21,43 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{output, stores};
 
-/// Follow a site: find its feed, show its latest stories, and poll it from now on
+/// Add a source: discover its feed, show the latest items, and poll it from now on
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings add https://example.com/
-  tidings add https://example.com/ --dry-run        only look
+  tidings add https://example.com/ --dry-run        only discover
   tidings add https://example.com/ --feed https://example.com/feed.xml --name example
   tidings add https://example.com/ --tag local --priority 8
-  tidings add https://example.com/ --mode spider    read its pages, whatever feeds it has
-  tidings add https://www.theguardian.com/ --kind guardian --ask '{\"q\": \"harbour\"}'")]
+  tidings add https://example.com/ --mode spider    crawl its pages, whatever feeds it has
+  tidings add https://www.theguardian.com/ --kind guardian --adapter-config '{\"q\": \"harbour\"}'")]
 pub(crate) struct AddArgs {
     /// Any page of the site, or the feed itself
     url: FetchUrl,
 
-    /// What to call it [default: its host]
+    /// Name of the source [default: its host]
     #[arg(long)]
     name: Option<String>,
 
     #[command(flatten)]
     settings: SettingArgs,
 
-    /// Only show what is found, and add nothing
+    /// Show what is discovered, and add nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Milliseconds between two requests while looking for the feed
+    /// Milliseconds between two requests of the discovery
     #[arg(long, value_name = "MS", default_value_t = 1000)]
-    pause: u64,
+    delay: u64,
 }
 
-/// What can be set of a source.
+/// The settings of a source.
 #[derive(Debug, Args)]
 pub(crate) struct SettingArgs {
-    /// The address of its feed
+    /// URL of its feed
     #[arg(long, value_name = "URL")]
     feed: Option<FetchUrl>,
 
-    /// When its feed is polled
+    /// Polling policy of its feed
     #[arg(long)]
     policy: Option<PolicyName>,
 
@@ -65,23 +65,23 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "MINUTES")]
     interval: Option<u32>,
 
-    /// How its articles are found [default: by its feed, else by its pages]
+    /// How its articles are discovered [default: by its feed, else by its pages]
     #[arg(long)]
     mode: Option<ModeName>,
 
-    /// The service that it is asked through: guardian, newsapi, arxiv, …
+    /// Its adapter: guardian, newsapi, arxiv, …
     #[arg(long)]
     kind: Option<String>,
 
-    /// What the service is asked for: its `config`, as JSON
+    /// `config` of the adapter, as JSON
     #[arg(long, value_name = "JSON", requires = "kind")]
-    ask: Option<String>,
+    adapter_config: Option<String>,
 
-    /// 1 to 10; more is sooner
+    /// 1 to 10; higher is fetched sooner
     #[arg(long, value_parser = clap::value_parser!(u8).range(1..=10))]
     priority: Option<u8>,
 
-    /// A word for all its documents; may be given several times
+    /// Tag of all its documents; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
 
@@ -131,12 +131,12 @@ impl SettingArgs {
         if let Some(kind) = &self.kind {
             settings.kind.clone_from(kind);
         }
-        if let Some(ask) = &self.ask {
-            settings.config =
-                serde_json::from_str(ask).with_context(|| format!("--ask {ask} is not JSON"))?;
+        if let Some(config) = &self.adapter_config {
+            settings.config = serde_json::from_str(config)
+                .with_context(|| format!("--adapter-config {config} is not JSON"))?;
         }
         if self.kind.is_some() {
-            // The error names the field, before anything is asked.
+            // The error names the field, before any request.
             SourceSettings::parse(name, &settings.to_json())?;
         }
         if let Some(minutes) = self.interval {
@@ -169,15 +169,15 @@ fn with_options(
     Ok(SourceSettings::parse(name, &config)?)
 }
 
-/// A source with its feed, for programs.
+/// A source with its feed, as JSON.
 #[derive(Serialize)]
-pub(crate) struct Shown {
+pub(crate) struct SourceWithFeed {
     #[serde(flatten)]
     source: Source,
     feed: Option<Feed>,
 }
 
-impl Shown {
+impl SourceWithFeed {
     pub(crate) fn of(source: Source, feed: Option<Feed>) -> Self {
         Self { source, feed }
     }
@@ -202,71 +202,72 @@ pub(crate) async fn add(
     };
     args.settings
         .apply(name, &mut draft.settings, &mut draft.priority)?;
-    let is_known = draft.settings.feed_url.is_some()
+    let is_explicit = draft.settings.feed_url.is_some()
         || draft.settings.kind != "feed"
         || draft.settings.ingestion_mode == Some(IngestionMode::Spider);
-    if !is_known {
-        let found = look(args, config).await?;
+    if !is_explicit {
+        let found = discover_feeds(args, config).await?;
         if args.dry_run {
             return Ok(preview(&found, json)?);
         }
         if !json {
             preview(&found, false)?;
         }
-        follow_best(&mut draft, &found)?;
+        choose_best(&mut draft, &found)?;
     }
     if args.dry_run {
-        let what = followed(&draft);
-        return Ok(output::line(&format!("{name} would follow {what}"))?);
+        let what = polled(&draft);
+        return Ok(output::line(&format!("{name} would poll {what}"))?);
     }
     let (source, feed) = add_source(store, &draft)
         .await
         .with_context(|| format!("source {:?} was not added", draft.name))?;
     if json {
-        return Ok(output::json(&Shown::of(source, feed))?);
+        return Ok(output::json(&SourceWithFeed::of(source, feed))?);
     }
-    let what = followed(&draft);
+    let what = polled(&draft);
     Ok(output::line(&format!(
-        "added {}, which follows {what}",
+        "added {}, which polls {what}",
         source.name
     ))?)
 }
 
-fn followed(draft: &SourceDraft) -> String {
+fn polled(draft: &SourceDraft) -> String {
     let settings = &draft.settings;
     let feed = settings.feed_url.as_ref().or(settings.sitemap_url.as_ref());
     match feed {
-        _ if settings.kind != "feed" => format!("the service {}", settings.kind),
+        _ if settings.kind != "feed" => format!("the adapter {}", settings.kind),
         Some(feed) if settings.mode() != IngestionMode::Spider => feed.as_str().to_owned(),
         _ => format!("the pages of {}", draft.url),
     }
 }
 
-async fn look(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
-    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+async fn discover_feeds(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
+    let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
     let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
-    let pause = Duration::from_millis(args.pause);
-    let mut progress = Progress::new("addresses tried", None);
-    let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {
+    let delay = Duration::from_millis(args.delay);
+    let mut progress = Progress::new("URLs probed", None);
+    let found = discover(&client, &robots, &args.url, delay, Timestamp::now(), |_| {
         progress.advance(1);
     })
     .await;
     progress.finish();
-    Ok(found.with_context(|| format!("{} was not searched", args.url))?)
+    Ok(found.with_context(|| format!("feed discovery failed on {}", args.url))?)
 }
 
 /// The best feed, or a sitemap where there is none, or else its pages.
-fn follow_best(draft: &mut SourceDraft, found: &[Ranked]) -> anyhow::Result<()> {
+fn choose_best(draft: &mut SourceDraft, found: &[Ranked]) -> anyhow::Result<()> {
     let Some(best) = found.first() else {
         anyhow::ensure!(
             draft.settings.ingestion_mode.is_none(),
-            "{} has no feed and no sitemap that we can find; give its feed with --feed",
+            "no feed or sitemap found on {}; name its feed with --feed",
             draft.url
         );
         draft.settings.ingestion_mode = Some(IngestionMode::Spider);
         return Ok(());
     };
-    let url = FetchUrl::parse(&best.candidate.url).context("what was found has no address")?;
+    let url =
+        FetchUrl::parse(&best.candidate.url).context("the discovered feed has an invalid URL")?;
     match best.candidate.kind {
         CandidateKind::Feed => draft.settings.feed_url = Some(url),
         CandidateKind::Sitemap => draft.settings.sitemap_url = Some(url),
@@ -274,7 +275,7 @@ fn follow_best(draft: &mut SourceDraft, found: &[Ranked]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// What was found, and the latest stories of the best.
+/// The discovered feeds, and the latest items of the best.
 fn preview(found: &[Ranked], json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(&found);
@@ -283,24 +284,24 @@ fn preview(found: &[Ranked], json: bool) -> anyhow::Result<()> {
     let Some(best) = found.first() else {
         return Ok(());
     };
-    let stories: Vec<[String; 3]> = best
+    let items: Vec<[String; 3]> = best
         .latest
         .iter()
-        .map(|story| {
-            let date = story.published.map(|at| at.strftime("%Y-%m-%d %H:%M"));
+        .map(|item| {
+            let date = item.published.map(|at| at.strftime("%Y-%m-%d %H:%M"));
             [
                 format!(
                     "  {}",
                     date.map(|date| date.to_string()).unwrap_or_default()
                 ),
-                story.title.clone().unwrap_or_default(),
-                story.link.clone().unwrap_or_default(),
+                item.title.clone().unwrap_or_default(),
+                item.link.clone().unwrap_or_default(),
             ]
         })
         .collect();
-    if !stories.is_empty() {
-        output::line("\nLatest stories of the best:")?;
-        output::columns(&stories)?;
+    if !items.is_empty() {
+        output::line("\nLatest items of the best:")?;
+        output::columns(&items)?;
         output::line("")?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `tidings apply`: the registry as a file describes it.
+//! `tidings apply`: syncs the sources with a file.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,20 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::{output, stores};
 
-/// Make the sources what a TOML file says
+/// Sync sources from a TOML file
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What the file names is added or changed; what it does not name is left alone,
-or removed with --prune. Nothing is written if anything in the file is wrong.
+    after_help = "Sources in the file are added or changed; other sources stay as they are, or are
+removed with --prune. Nothing is written if anything in the file is invalid.
 
 A file:
   [[source]]
   name = \"Example\"
   url = \"https://example.com/\"
-  feed_url = \"https://example.com/feed.xml\"   # without it the feed is looked for
+  feed_url = \"https://example.com/feed.xml\"   # without it the feed is discovered
   tags = [\"local\"]
-  priority = 8                                # 1 to 10, 5 if nothing is said
-  rate_limit = 0.5                            # requests a second, at most
+  priority = 8                                # 1 to 10, default 5
+  rate_limit = 0.5                            # max requests per second
 
 Examples:
   tidings apply sources.toml --dry-run
@@ -36,7 +36,7 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     prune: bool,
 
-    /// Say what would happen, and do nothing
+    /// Print the changes, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -56,13 +56,13 @@ pub(crate) fn run(args: &ApplyArgs, config: &Config, json: bool) -> Result<(), F
             .with_context(|| format!("{place} was not applied"))?;
         match json {
             true => output::json(&applied)?,
-            false => tell(&applied, args.dry_run)?,
+            false => print(&applied, args.dry_run)?,
         }
         Ok(())
     })
 }
 
-fn tell(applied: &Applied, dry_run: bool) -> anyhow::Result<()> {
+fn print(applied: &Applied, dry_run: bool) -> anyhow::Result<()> {
     let verbs = match dry_run {
         true => ["would be added", "would be changed", "would be removed"],
         false => ["added", "changed", "removed"],
@@ -75,7 +75,7 @@ fn tell(applied: &Applied, dry_run: bool) -> anyhow::Result<()> {
     }
     let [added, changed, removed] = lists.map(Vec::len);
     output::line(&format!(
-        "{added} {}, {changed} {}, {removed} {}, {} as they were",
+        "{added} {}, {changed} {}, {removed} {}, {} unchanged",
         verbs[0], verbs[1], verbs[2], applied.unchanged
     ))
 }

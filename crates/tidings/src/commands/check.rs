@@ -1,6 +1,6 @@
-//! `tidings check`: tries everything that the configuration names before it is
+//! `tidings check`: probes everything that the configuration names before it is
 //! relied on: the store, the data folder, name servers, sinks, the port of the
-//! server, files. What is wrong with the configuration itself is said before.
+//! server, files. Errors of the configuration itself are reported before.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,14 +17,14 @@ use tidings_url::FetchUrl;
 
 use crate::config::{Config, Origin, Settings};
 use crate::failure::Failure;
-use crate::words::one_line;
+use crate::format::one_line;
 use crate::{output, sinks, stores};
 
-/// Check the configuration and try everything that it names
+/// Validate the configuration and probe everything it names
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The exit code is 0 when everything works, 1 when something does not, and 78 when
-the configuration can't be used. The store is left as it is.
+    after_help = "The exit code is 0 when every probe succeeds, 1 when one fails, and 78 when the
+configuration is invalid. The store is not changed.
 
 Examples:
   tidings check
@@ -32,17 +32,17 @@ Examples:
   tidings check --name news.example        resolve another name than example.com"
 )]
 pub(crate) struct CheckArgs {
-    /// A name to ask the name servers for
+    /// Host name to resolve
     #[arg(long, value_name = "HOST", default_value = "example.com")]
     name: String,
 }
 
-/// One thing that was tried.
+/// One probe and its result.
 #[derive(Debug, Serialize)]
 struct Probe {
     what: String,
     ok: bool,
-    /// What was found, or what is wrong and what to do.
+    /// The result, or the error and the next step.
     said: String,
     /// It is the configuration that has to change.
     #[serde(skip)]
@@ -54,14 +54,14 @@ impl Probe {
         Self {
             what: what.into(),
             ok: result.is_ok(),
-            said: result.unwrap_or_else(|wrong| wrong),
+            said: result.unwrap_or_else(|error| error),
             is_configuration: false,
         }
     }
 
     fn failed(what: impl Into<String>, failure: &Failure) -> Self {
         Self {
-            is_configuration: matches!(failure, Failure::Config(_) | Failure::Unusable(_)),
+            is_configuration: matches!(failure, Failure::Config(_) | Failure::InvalidConfig(_)),
             ..Self::of(what, Err(failure.to_string()))
         }
     }
@@ -73,15 +73,15 @@ pub(crate) fn run(
     settings: &Settings,
     json: bool,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let probes = runtime.block_on(probes(args, config, settings));
     let is_ok = probes.iter().all(|probe| probe.ok);
     match json {
         true => output::json(&json!({ "ok": is_ok, "probes": probes }))?,
         false => probes.iter().try_for_each(|probe| {
-            let word = if probe.ok { "ok" } else { "failed" };
+            let label = if probe.ok { "ok" } else { "failed" };
             output::line(&format!(
-                "{word:<6}  {}: {}",
+                "{label:<6}  {}: {}",
                 probe.what,
                 one_line(&probe.said)
             ))
@@ -107,7 +107,7 @@ async fn probes(args: &CheckArgs, config: &Config, settings: &Settings) -> Vec<P
         Ok(net) => {
             probes.extend(files(config));
             for proxy in &net.proxies {
-                probes.push(way_out(proxy).await);
+                probes.push(proxy_probe(proxy).await);
             }
             probes.push(names(&args.name, net).await);
         }
@@ -119,7 +119,7 @@ async fn probes(args: &CheckArgs, config: &Config, settings: &Settings) -> Vec<P
     probes
 }
 
-/// How many settings are given, and where.
+/// The settings that are set, and where.
 fn origins(settings: &Settings) -> String {
     let (mut files, mut variables, mut flags) = (Vec::new(), Vec::new(), Vec::new());
     for resolved in settings.iter() {
@@ -131,18 +131,18 @@ fn origins(settings: &Settings) -> String {
             Origin::Flag(_) => flags.push((key, origin)),
         }
     }
-    let given: Vec<_> = [files, variables, flags]
+    let set: Vec<_> = [files, variables, flags]
         .into_iter()
         .flatten()
         .map(|(key, origin)| format!("{key} ({origin})"))
         .collect();
-    match given.is_empty() {
+    match set.is_empty() {
         true => "every setting has its default".to_owned(),
-        false => format!("{}; all others have their defaults", given.join(", ")),
+        false => format!("{}; all others have their defaults", set.join(", ")),
     }
 }
 
-/// Whether files can be made where the data is, or where the folder will be.
+/// Whether files can be created in the data folder, or where it will be.
 fn folder(path: &Path) -> Probe {
     let write = || -> io::Result<String> {
         let path = std::path::absolute(path)?;
@@ -150,13 +150,13 @@ fn folder(path: &Path) -> Probe {
         let there = there.unwrap_or(Path::new("/"));
         tempfile::tempfile_in(there)?;
         Ok(match there == path {
-            true => format!("{} can be written", path.display()),
-            false => format!("{} can be made", path.display()),
+            true => format!("{} is writable", path.display()),
+            false => format!("{} can be created", path.display()),
         })
     };
     let wrong = |error: io::Error| {
         format!(
-            "{} can't be written: {error}; give it to the user that runs Tidings, or set data_dir",
+            "{} is not writable: {error}; change its owner to the user that runs Tidings, or set data_dir",
             path.display()
         )
     };
@@ -167,16 +167,16 @@ async fn store(config: &Config) -> Probe {
     let address = config.store_address();
     match Store::schema_version(&address).await {
         Ok(None) => {
-            let made = "there is nothing there yet; the first start makes it";
-            return Probe::of("store", Ok(made.to_owned()));
+            let missing = "does not exist yet; the first start creates it";
+            return Probe::of("store", Ok(missing.to_owned()));
         }
         Ok(Some(found)) if found < SCHEMA_VERSION => {
-            let older = format!(
-                "it has schema version {found}; the first start brings it to {SCHEMA_VERSION}"
+            let outdated = format!(
+                "it has schema version {found}; the first start migrates it to {SCHEMA_VERSION}"
             );
-            return Probe::of("store", Ok(older));
+            return Probe::of("store", Ok(outdated));
         }
-        // Opening says why it can't be used.
+        // Opening reports the error.
         Ok(Some(_)) | Err(_) => {}
     }
     match stores::open(&address, config).await {
@@ -194,7 +194,7 @@ async fn store(config: &Config) -> Probe {
     }
 }
 
-/// The files that are named have been read by now.
+/// The files that the settings name; they have been read by now.
 fn files(config: &Config) -> Option<Probe> {
     let named: Vec<_> = config
         .net
@@ -204,42 +204,42 @@ fn files(config: &Config) -> Option<Probe> {
     (!named.is_empty()).then(|| Probe::of("files", Ok(format!("{} read", named.join(" and ")))))
 }
 
-async fn way_out(proxy: &Proxy) -> Probe {
-    let tried = proxy.probe().await.map(|()| "it lets us in".to_owned());
+async fn proxy_probe(proxy: &Proxy) -> Probe {
+    let probed = proxy.probe().await.map(|()| "reachable".to_owned());
     let wrong = |error: io::Error| format!("{error}; see its line in net.proxy_file");
-    Probe::of(format!("proxy {proxy}"), tried.map_err(wrong))
+    Probe::of(format!("proxy {proxy}"), probed.map_err(wrong))
 }
 
 async fn names(name: &str, net: NetOptions) -> Probe {
-    let asked = async {
+    let resolved = async {
         let client = Client::new(net).map_err(|failure| failure.to_string())?;
         let found = client.addresses(name).await.map_err(|failure| {
             format!("{failure}; is this machine online? net.dns names other servers")
         })?;
         Ok(match found.first() {
             Some(address) => format!("{name} is {address}"),
-            None => format!("{name} has no address, but there is an answer"),
+            None => format!("{name} has no address, but the name servers respond"),
         })
     };
-    Probe::of("name servers", asked.await)
+    Probe::of("name servers", resolved.await)
 }
 
-/// Free, or taken by Tidings itself.
+/// Free, or in use by Tidings itself.
 async fn port(bind: SocketAddr) -> Probe {
-    let tried = match tokio::net::TcpListener::bind(bind).await {
+    let probed = match tokio::net::TcpListener::bind(bind).await {
         Ok(_) => Ok(format!("{bind} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match version_at(bind).await {
             Some(version) => Ok(format!("{bind} is served by tidings {version}")),
             None => Err(format!(
-                "{bind} is taken by another program; set server.bind"
+                "{bind} is in use by another program; set server.bind"
             )),
         },
-        Err(error) => Err(format!("{bind} can't be used: {error}; set server.bind")),
+        Err(error) => Err(format!("cannot bind {bind}: {error}; set server.bind")),
     };
-    Probe::of("server", tried)
+    Probe::of("server", probed)
 }
 
-/// What the program there says that it is, if it is ours.
+/// The version of the Tidings that serves there, if it is one.
 async fn version_at(bind: SocketAddr) -> Option<String> {
     let address = match bind.ip().is_unspecified() {
         true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bind.port()),
@@ -263,7 +263,7 @@ async fn version_at(bind: SocketAddr) -> Option<String> {
 async fn all_sinks(config: &Config) -> Vec<Probe> {
     let context = match sinks::context(config) {
         Ok(context) => context,
-        // Why was said of the files.
+        // The files reported the error.
         Err(_) => return Vec::new(),
     };
     let mut probes = Vec::new();
@@ -279,10 +279,7 @@ async fn all_sinks(config: &Config) -> Vec<Probe> {
         let report = built.check(Timestamp::now()).await;
         for line in report.lines {
             let said = line.result.map_err(|wrong| {
-                format!(
-                    "{wrong}; when it is mended: tidings sink test {}",
-                    sink.name
-                )
+                format!("{wrong}; when it is fixed: tidings sink test {}", sink.name)
             });
             probes.push(Probe::of(format!("{what}, {}", line.what), said));
         }

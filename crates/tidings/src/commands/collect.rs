@@ -1,4 +1,4 @@
-//! `tidings collect`: one pass over all sources, now.
+//! `tidings collect`: polls all sources once, now.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{output, stores};
 
-/// Ask all sources once, due or not, and submit what is new
+/// Poll all sources once, due or not, and submit new items
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings collect                        all sources
   tidings collect --source hn --source guardian
-  tidings collect --dry-run              what would be new; writes nothing
+  tidings collect --dry-run              count new items; writes nothing
   tidings collect --json
 
-A source that fails is reported and costs the others nothing. Two runs never run at once.")]
+A source that fails is reported and does not affect the others. Runs never overlap.")]
 pub(crate) struct CollectArgs {
     /// Only this source; may be repeated
     #[arg(long, value_name = "NAME")]
     source: Vec<String>,
 
-    /// Say what would be new, and write nothing
+    /// Count new items, and write nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Sources asked at once
+    /// Sources polled concurrently
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
-    at_once: u16,
+    concurrency: u16,
 
-    /// New items of one run, shared fairly over the sources
+    /// Max new items per run, shared fairly among the sources
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
     max_new: u32,
 }
@@ -42,23 +42,23 @@ pub(crate) struct CollectArgs {
 pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let net = config.net.options()?;
     stores::with_store(config, async |store| {
-        let client = Client::new(net).context("the network can't be used")?;
-        let outside = FetchContext::new(client, store);
-        let poller = Arc::new(Poller::new(outside, PollOptions::default()));
+        let client = Client::new(net).context("cannot create the HTTP client")?;
+        let context = FetchContext::new(client, store);
+        let poller = Arc::new(Poller::new(context, PollOptions::default()));
         let options = CollectOptions {
             sources: args.source.clone(),
             dry_run: args.dry_run,
-            at_once: usize::from(args.at_once),
+            at_once: usize::from(args.concurrency),
             most_new: args.max_new as usize,
             ..CollectOptions::default()
         };
         let mut progress = Progress::new("sources", None);
         let collected = poller.collect(&options, |_| progress.advance(1)).await;
         progress.finish();
-        let collected = collected.context("nothing was collected")?;
+        let collected = collected.context("the run failed")?;
         match json {
             true => output::json(&collected)?,
-            false => tell(&collected)?,
+            false => print(&collected)?,
         }
         match collected.attempted > 0 && collected.succeeded == 0 {
             true => Err(Failure::Command(anyhow::anyhow!("every source failed"))),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(),
     })
 }
 
-fn tell(collected: &Collected) -> anyhow::Result<()> {
+fn print(collected: &Collected) -> anyhow::Result<()> {
     let rows: Vec<[String; 4]> = collected
         .sources
         .iter()

@@ -1,4 +1,4 @@
-//! `tidings completions`: the script that teaches a shell our command line.
+//! `tidings completions`: the completion script of a shell.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;

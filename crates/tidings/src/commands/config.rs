@@ -1,4 +1,4 @@
-//! `tidings config`: every setting, its value, and which layer gave it.
+//! `tidings config`: every setting, its value, and which layer set it.
 
 use clap::Args;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(crate) fn run(_args: &ConfigArgs, settings: &Settings, json: bool) -> Result
         .iter()
         .map(|resolved| Row {
             key: resolved.setting.key,
-            value: resolved.shown(),
+            value: resolved.masked(),
             origin: &resolved.origin,
             about: resolved.setting.about,
         })

@@ -1,4 +1,4 @@
-//! `tidings discover`: which feeds and sitemaps a site has, the best first.
+//! `tidings discover`: the feeds and sitemaps of a site, the best first.
 
 use std::time::Duration;
 
@@ -26,23 +26,23 @@ pub(crate) struct DiscoverArgs {
 
     /// Milliseconds between two requests
     #[arg(long, value_name = "MS", default_value_t = 1000)]
-    pause: u64,
+    delay: u64,
 }
 
 pub(crate) fn run(args: &DiscoverArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let options = config.net.options()?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let found = runtime.block_on(async {
-        let client = Client::new(options).context("the network can't be used")?;
+        let client = Client::new(options).context("cannot create the HTTP client")?;
         let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
-        let mut progress = Progress::new("addresses tried", None);
-        let pause = Duration::from_millis(args.pause);
-        let found = discover(&client, &robots, &args.url, pause, Timestamp::now(), |_| {
+        let mut progress = Progress::new("URLs probed", None);
+        let delay = Duration::from_millis(args.delay);
+        let found = discover(&client, &robots, &args.url, delay, Timestamp::now(), |_| {
             progress.advance(1);
         })
         .await;
         progress.finish();
-        found.with_context(|| format!("{} was not searched", args.url))
+        found.with_context(|| format!("feed discovery failed on {}", args.url))
     })?;
     if json {
         output::json(&found)?;
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &DiscoverArgs, config: &Config, json: bool) -> Result<()
         output::columns(&rows(&found))?;
     }
     if found.is_empty() {
-        let nothing = anyhow::anyhow!("{} has no feed and no sitemap that we can find", args.url);
-        return Err(Failure::Command(nothing));
+        let not_found = anyhow::anyhow!("no feed or sitemap found on {}", args.url);
+        return Err(Failure::Command(not_found));
     }
     Ok(())
 }
@@ -62,15 +62,17 @@ pub(crate) fn rows(found: &[Ranked]) -> Vec<[String; 6]> {
             CandidateKind::Feed => "feed",
             CandidateKind::Sitemap => "sitemap",
         };
-        let how = match ranked.candidate.origin {
-            Origin::Given => "given",
-            Origin::LinkElement => "linked",
-            Origin::Platform => "by platform",
+        let origin = match ranked.candidate.origin {
+            Origin::Given => "the URL itself",
+            Origin::LinkElement => "link element",
+            Origin::Platform => "platform default",
             Origin::Robots => "robots.txt",
             Origin::Anchor => "link on the page",
-            Origin::Guess => "usual place",
+            Origin::Guess => "common path",
         };
-        let rate = ranked.items_per_day.map(|rate| format!("{rate:.1} a day"));
+        let rate = ranked
+            .items_per_day
+            .map(|rate| format!("{rate:.1} per day"));
         let newest = ranked
             .newest
             .map(|newest| format!("newest {}", newest.strftime("%Y-%m-%d %H:%M")));
@@ -85,7 +87,7 @@ pub(crate) fn rows(found: &[Ranked]) -> Vec<[String; 6]> {
                 .collect::<Vec<_>>()
                 .join(", "),
             if kind == "feed" { full } else { String::new() },
-            how.to_owned(),
+            origin.to_owned(),
         ]
     };
     found.iter().map(row).collect()

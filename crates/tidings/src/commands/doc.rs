@@ -1,4 +1,4 @@
-//! `tidings doc`: what became of a page, as it is kept.
+//! `tidings doc`: the stored document of a URL.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -17,20 +17,20 @@ use crate::{output, stores};
 #[command(after_help = "Examples:
   tidings doc https://example.com/story
   tidings doc https://example.com/story --json
-  tidings doc https://example.com/story --html > story.html    the page as it came")]
+  tidings doc https://example.com/story --html > story.html    the archived page")]
 pub(crate) struct DocArgs {
     url: String,
 
-    /// The page as it came; kept only with `fetch.keep_html = true`
+    /// Print the archived page; needs `fetch.archive_html = true`
     #[arg(long)]
     html: bool,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct DocumentWithDuplicates {
     #[serde(flatten)]
     document: Document,
-    /// Others that tell the same story in nearly the same words.
+    /// Documents with nearly the same text.
     near_duplicates: Vec<NearDuplicateStory>,
 }
 
@@ -39,14 +39,14 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
         let id = target(&args.url).map_err(anyhow::Error::new)?.id();
         let stored = find(&store, id).await?.with_context(|| {
             format!(
-                "{url} has no document; why, says: tidings explain {url}",
+                "{url} has no document; to see why: tidings explain {url}",
                 url = args.url
             )
         })?;
         let document = stored_document(&stored).context("the document can't be read")?;
         if args.html {
             let name = document.raw_html.as_deref().with_context(
-                || "the page was not kept; set fetch.keep_html = true to keep pages from now on",
+                || "the page was not archived; set fetch.archive_html = true to archive pages from now on",
             )?;
             let pages = PageArchive::in_folder(config.data_dir().join("pages"));
             let page = pages
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
         let near_duplicates = near_duplicates(&store, &stored)
             .await
             .map_err(anyhow::Error::new)?;
-        let shown = Shown {
+        let shown = DocumentWithDuplicates {
             document,
             near_duplicates,
         };
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Fai
     })
 }
 
-/// The document of a URL, or of where it leads.
+/// The document of a URL, or of the URL it redirects to.
 async fn find(store: &Store, id: FrontierId) -> anyhow::Result<Option<StoredDocument>> {
     if let Some(document) = store.document(id).await? {
         return Ok(Some(document));
@@ -80,11 +80,11 @@ async fn find(store: &Store, id: FrontierId) -> anyhow::Result<Option<StoredDocu
     }
 }
 
-fn print(shown: &Shown) -> anyhow::Result<()> {
+fn print(shown: &DocumentWithDuplicates) -> anyhow::Result<()> {
     let document = &shown.document;
     let date = |at: jiff::Timestamp| at.to_string();
     let quality = format!(
-        "{} ({} words, found by {}, confidence {:.2})",
+        "{} ({} words, extracted by {}, confidence {:.2})",
         document.content_quality,
         document.word_count,
         document.extraction.method,
@@ -105,12 +105,12 @@ fn print(shown: &Shown) -> anyhow::Result<()> {
         ("license", Some(document.license.to_string())),
         ("quality", Some(quality)),
         ("revision", Some(document.revision.to_string())),
-        ("same as", document.duplicate_of.clone()),
+        ("duplicate of", document.duplicate_of.clone()),
         ("id", Some(document.id.clone())),
     ];
     let others = shown.near_duplicates.iter().map(|other| {
         let name = format!("{} ({})", other.url, other.source_name);
-        ("also told by", Some(name))
+        ("near-duplicate", Some(name))
     });
     let rows: Vec<[String; 2]> = known
         .into_iter()

@@ -1,4 +1,4 @@
-//! `tidings explain`: the whole story of one URL.
+//! `tidings explain`: the status and history of one URL.
 
 use clap::Args;
 use tidings_store::{Explanation, Store};
@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::{output, stores};
 
-/// Tell the story of a URL: who found it, each attempt, why it waits
+/// Show the history of a URL: its origin, each attempt, its status and why
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings explain https://example.com/story
@@ -24,27 +24,27 @@ pub(crate) fn run(args: &ExplainArgs, config: &Config, json: bool) -> Result<(),
 }
 
 async fn explain(store: &Store, url: &str, json: bool) -> anyhow::Result<()> {
-    let story = store.explain(target(url)?.id()).await?;
+    let explanation = store.explain(target(url)?.id()).await?;
     anyhow::ensure!(
-        story.row.is_some() || !story.events.is_empty(),
+        explanation.row.is_some() || !explanation.events.is_empty(),
         "{url} was never submitted; add it with: tidings frontier add {url}"
     );
     if json {
-        output::json(&story)
+        output::json(&explanation)
     } else {
-        print(&story)
+        print(&explanation)
     }
 }
 
-fn print(story: &Explanation) -> anyhow::Result<()> {
-    match &story.row {
-        None => output::line("It is not in the frontier any more.")?,
+fn print(explanation: &Explanation) -> anyhow::Result<()> {
+    match &explanation.row {
+        None => output::line("It is no longer in the frontier.")?,
         Some(row) => {
             let known = [
                 ("url", Some(row.url.clone())),
                 ("url key", Some(row.url_key.to_string())),
                 ("status", Some(row.status.to_string())),
-                ("because", row.reason.clone()),
+                ("reason", row.reason.clone()),
                 ("host", Some(row.host.clone())),
                 ("priority", Some(row.priority.to_string())),
                 ("last error", row.last_error.clone()),
@@ -57,11 +57,11 @@ fn print(story: &Explanation) -> anyhow::Result<()> {
             output::columns(&rows)?;
         }
     }
-    if let Some(target) = story.alias_of {
-        output::line(&format!("It is another name of {target}."))?;
+    if let Some(target) = explanation.alias_of {
+        output::line(&format!("Redirects to {target}."))?;
     }
     output::line("")?;
-    let events: Vec<[String; 3]> = story
+    let events: Vec<[String; 3]> = explanation
         .events
         .iter()
         .map(|event| {
@@ -73,8 +73,8 @@ fn print(story: &Explanation) -> anyhow::Result<()> {
         })
         .collect();
     output::columns(&events)?;
-    for delivery in &story.deliveries {
-        output::line(&format!("waits for sink {}", details(delivery)))?;
+    for delivery in &explanation.deliveries {
+        output::line(&format!("pending for sink {}", details(delivery)))?;
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `tidings extract`: articles from saved pages, as lines of JSON, to look at
-//! or to compare with other extractors. Reads files only; never the network.
+//! `tidings extract`: articles from saved pages, as JSON lines, to inspect or to
+//! compare with other extractors. Reads files only; never the network.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,8 +20,8 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 
-/// Larger pages are cut here, packed ones while they are unpacked.
-const LARGEST: u64 = 64 << 20;
+/// Larger pages are truncated, compressed ones while they are decompressed.
+const MAX_PAGE_BYTES: u64 = 64 << 20;
 
 /// Extract articles from saved pages (.html, .htm, .html.gz)
 #[derive(Debug, Args)]
@@ -34,27 +34,27 @@ pub(crate) struct ExtractArgs {
     #[arg(required = true, value_name = "DIR|FILE")]
     paths: Vec<PathBuf>,
 
-    /// The address that a single page was fetched from
+    /// The URL that a single page was fetched from
     #[arg(long, value_name = "URL", conflicts_with = "urls")]
     url: Option<String>,
 
-    /// The addresses of the pages: lines of JSON with id and url
+    /// The URLs of the pages: JSON lines with id and url
     #[arg(long, value_name = "FILE")]
     urls: Option<PathBuf>,
 
-    /// Give the text as Markdown too
+    /// Output the text as Markdown too
     #[arg(long)]
     markdown: bool,
 
-    /// Say for every block of the page why it is in the article or not
+    /// Explain for every block of the page why it is in the article or not
     #[arg(long)]
     explain: bool,
 
-    /// Time for one page before the cheap way is taken
+    /// Time budget per page; beyond it a cheaper method is used
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 500)]
     budget: u64,
 
-    /// Pages at the same time [default: one for each core]
+    /// Number of threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
@@ -79,7 +79,7 @@ struct Row {
 }
 
 #[derive(Deserialize)]
-struct Address {
+struct PageUrl {
     id: String,
     url: String,
 }
@@ -92,12 +92,12 @@ pub(crate) fn run(args: &ExtractArgs) -> Result<(), Failure> {
     pages.sort();
     if pages.is_empty() {
         return Err(anyhow::anyhow!(
-            "there are no pages (.html, .htm, .html.gz) in {}",
+            "no pages (.html, .htm, .html.gz) in {}",
             args.paths[0].display()
         )
         .into());
     }
-    let urls = addresses(args)?;
+    let urls = read_urls(args)?;
     let threads = args
         .threads
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
@@ -128,7 +128,7 @@ fn collect(path: &Path, pages: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name of a page without what says that it is one.
+/// The file name of a page without its extension.
 fn id_of(path: &Path) -> Option<&str> {
     let name = path.file_name()?.to_str()?;
     [".html.gz", ".htm.gz", ".html", ".htm"]
@@ -136,12 +136,12 @@ fn id_of(path: &Path) -> Option<&str> {
         .find_map(|end| name.strip_suffix(end))
 }
 
-fn addresses(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
+fn read_urls(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
     let mut urls = HashMap::new();
     if let Some(file) = &args.urls {
         let about = || format!("{} can't be read", file.display());
         for line in BufReader::new(fs::File::open(file).with_context(about)?).lines() {
-            let Address { id, url } = serde_json::from_str(&line.with_context(about)?)
+            let PageUrl { id, url } = serde_json::from_str(&line.with_context(about)?)
                 .with_context(|| {
                     format!("{}: a line is not JSON with id and url", file.display())
                 })?;
@@ -151,7 +151,7 @@ fn addresses(args: &ExtractArgs) -> anyhow::Result<HashMap<String, String>> {
     Ok(urls)
 }
 
-/// Extracts in parallel, prints in order, and counts what could not be read.
+/// Extracts in parallel, prints in order, and counts pages that failed.
 fn extract_all(
     args: &ExtractArgs,
     pages: &[PathBuf],
@@ -166,7 +166,7 @@ fn extract_all(
             scope.spawn(move || {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver is gone when printing failed: nobody wants the rest.
+                    // The receiver is gone when printing failed.
                     if pages
                         .get(index)
                         .is_none_or(|path| done.send((index, extract(args, path, urls))).is_err())
@@ -239,11 +239,11 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let mut html = Vec::new();
     if path.extension().is_some_and(|end| end == "gz") {
         GzDecoder::new(file)
-            .take(LARGEST)
+            .take(MAX_PAGE_BYTES)
             .read_to_end(&mut html)
             .with_context(about)?;
     } else {
-        file.take(LARGEST)
+        file.take(MAX_PAGE_BYTES)
             .read_to_end(&mut html)
             .with_context(about)?;
     }

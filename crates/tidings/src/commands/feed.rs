@@ -1,5 +1,5 @@
-//! `tidings feed`: what Tidings reads from a feed or a sitemap, and what it had
-//! to repair. The first thing to ask when a story did not come.
+//! `tidings feed`: the items parsed from a feed or a sitemap, and the defects that
+//! were repaired. The first thing to check when a story is missing.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output;
 
-/// Show what is read from a feed or a sitemap, and what was repaired
+/// Parse a feed or a sitemap, and show its items and defects
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings feed news.xml
@@ -34,11 +34,11 @@ pub(crate) struct FeedArgs {
     #[arg(long)]
     check: bool,
 
-    /// Where the file came from, to resolve relative links
+    /// URL of the file, to resolve relative links
     #[arg(long, value_name = "URL")]
     base: Option<Url>,
 
-    /// Print one line of JSON for every file in a folder, to compare parsers
+    /// Print one JSON line per file in a folder, to compare parsers
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["place", "check", "base"])]
     dump: Option<PathBuf>,
 }
@@ -62,11 +62,11 @@ pub(crate) fn run(args: &FeedArgs, config: &Config, json: bool) -> Result<(), Fa
     show(&document, args.check, json)
 }
 
-/// One request through the door; robots.txt is asked first.
+/// One request, if robots.txt allows it.
 fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Failure> {
-    let url = FetchUrl::parse(place).context("the address can't be used")?;
+    let url = FetchUrl::parse(place).context("invalid URL")?;
     let options = config.net.options()?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let response = runtime.block_on(async {
         let client = Client::new(options)?;
         let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
@@ -75,9 +75,9 @@ fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Fa
         let request = Request::get(url, Purpose::Sitemap);
         client.fetch(request, Redirects::Ask(&robots)).await
     });
-    let response = response.with_context(|| format!("{place} was not fetched"))?;
+    let response = response.with_context(|| format!("cannot fetch {place}"))?;
     if !response.is_success() {
-        let status = anyhow::anyhow!("{place} answered with status {}", response.status);
+        let status = anyhow::anyhow!("{place} responded with status {}", response.status);
         return Err(Failure::Command(status));
     }
     Ok(Document {
@@ -88,7 +88,7 @@ fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Fa
     })
 }
 
-/// Something to parse, from wherever it came.
+/// A feed or sitemap to parse, from a file or a URL.
 struct Document {
     name: String,
     bytes: Vec<u8>,
@@ -96,7 +96,7 @@ struct Document {
     url: Option<Url>,
 }
 
-/// What it turned out to be.
+/// The parsed document.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Parsed {
@@ -254,7 +254,7 @@ fn print_defects(name: &str, defects: &Defects) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One file of a dump, with what parsers are compared by.
+/// One file of a dump, with the fields that parsers are compared by.
 #[derive(Serialize)]
 struct Dumped {
     file: String,

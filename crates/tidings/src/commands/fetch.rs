@@ -1,5 +1,5 @@
-//! `tidings fetch`: one request through the door, and everything that is known
-//! of it. For people who wonder what a site answers, and why we did not ask.
+//! `tidings fetch`: one request, and everything that is known of it: the response,
+//! its redirects and timings, or why it was refused.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use tidings_net::{
 };
 use tidings_url::{FetchUrl, ProxyHosts};
 
-use super::reading;
+use super::article_preview;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output;
 
-/// Fetch one URL and show what came back, robots.txt asked first
+/// Fetch one URL, if robots.txt allows it, and show the response
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings fetch https://example.com/story
@@ -26,18 +26,18 @@ use crate::output;
   tidings fetch https://example.com/story --body > story.html
   tidings fetch http://10.1.2.3/ --set egress.allow=10.1.2.0/24")]
 pub(crate) struct FetchArgs {
-    /// What to fetch
+    /// URL to fetch
     url: FetchUrl,
 
     /// Print the decoded body and nothing else
     #[arg(long, conflicts_with = "json")]
     body: bool,
 
-    /// Print the article that is read out of the page, and where each field came from
+    /// Print the article extracted from the page, and the origin of each field
     #[arg(long, conflicts_with = "body")]
     extract: bool,
 
-    /// What it is taken for: it decides the limits and what is accepted
+    /// Expected kind: it sets the limits and the Accept header
     #[arg(long = "as", value_name = "KIND", default_value = "page")]
     kind: Kind,
 }
@@ -61,9 +61,9 @@ impl Kind {
 
 pub(crate) fn run(args: &FetchArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let options = config.net.options()?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
-        let client = Client::new(options).context("the network can't be used")?;
+        let client = Client::new(options).context("cannot create the HTTP client")?;
         match fetch(&client, args).await {
             Ok((permission, response)) => Ok(show(args, permission, &response, json)?),
             Err(failure) if json => {
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &FetchArgs, config: &Config, json: bool) -> Result<(), F
             }
             Err(failure) => {
                 let context =
-                    anyhow::Error::new(failure).context(format!("{} was not fetched", args.url));
+                    anyhow::Error::new(failure).context(format!("cannot fetch {}", args.url));
                 Err(Failure::Command(context))
             }
         }
@@ -87,7 +87,7 @@ async fn fetch(client: &Client, args: &FetchArgs) -> Result<(Permission, Respons
     Ok((permission, response))
 }
 
-/// A fetch that did not happen, for programs.
+/// A failed fetch, as JSON.
 #[derive(Serialize)]
 struct Refused {
     error: &'static str,
@@ -105,7 +105,7 @@ impl Refused {
     }
 }
 
-/// A fetch that did, for programs.
+/// A completed fetch, as JSON.
 #[derive(Serialize)]
 struct Fetched<'a> {
     url: &'a FetchUrl,
@@ -113,7 +113,7 @@ struct Fetched<'a> {
     protocol: Protocol,
     peer: String,
     redirects: &'a [Hop],
-    robots: RobotsSaid,
+    robots: RobotsVerdict,
     media: Media,
     charset: Option<&'static str>,
     charset_from: Option<tidings_net::CharsetFrom>,
@@ -125,7 +125,7 @@ struct Fetched<'a> {
 }
 
 #[derive(Serialize)]
-struct RobotsSaid {
+struct RobotsVerdict {
     allowed: bool,
     crawl_delay_seconds: Option<f64>,
 }
@@ -167,10 +167,10 @@ fn show(
         };
     }
     if args.extract {
-        let article = reading::article(response, None);
+        let article = article_preview::article(response, None);
         return match json {
             true => output::json(&article),
-            false => reading::show(&article),
+            false => article_preview::show(&article),
         };
     }
     let headers = headers(response);
@@ -181,7 +181,7 @@ fn show(
             protocol: response.protocol,
             peer: response.peer.to_string(),
             redirects: &response.hops,
-            robots: RobotsSaid {
+            robots: RobotsVerdict {
                 allowed: true,
                 crawl_delay_seconds: permission.crawl_delay.map(|delay| delay.as_secs_f64()),
             },
@@ -202,7 +202,7 @@ fn show(
         .try_for_each(|(name, value)| output::line(&format!("{name}: {value}")))
 }
 
-/// Header values are a stranger's text: what is not printable is not printed.
+/// Header values are untrusted: control characters are not printed.
 fn headers(response: &Response) -> Vec<(&str, String)> {
     let shown = |value: &[u8]| {
         let text = String::from_utf8_lossy(value);
@@ -238,7 +238,7 @@ fn summary(
     }
     let delay = permission
         .crawl_delay
-        .map(|delay| format!(", one request every {} s", delay.as_secs_f64()));
+        .map(|delay| format!(", crawl delay {} s", delay.as_secs_f64()));
     rows.push(row(
         "robots",
         format!("allowed{}", delay.unwrap_or_default()),
@@ -257,11 +257,7 @@ fn summary(
     let encoding = response
         .header("content-encoding")
         .unwrap_or("not compressed");
-    let cut = if response.is_cut {
-        "; the rest was not read"
-    } else {
-        ""
-    };
+    let cut = if response.is_cut { "; truncated" } else { "" };
     let size = format!(
         "{} bytes, {} on the wire ({encoding}){cut}",
         response.body.len(),
@@ -294,9 +290,9 @@ fn media_name(media: Media) -> &'static str {
 
 fn from_name(decoded: &Decoded<'_>) -> &'static str {
     match decoded.from {
-        tidings_net::CharsetFrom::Bom => "by its byte order mark",
-        tidings_net::CharsetFrom::Header => "by its header",
-        tidings_net::CharsetFrom::Meta => "by its own word",
+        tidings_net::CharsetFrom::Bom => "from the byte order mark",
+        tidings_net::CharsetFrom::Header => "from the Content-Type header",
+        tidings_net::CharsetFrom::Meta => "from the meta element",
         tidings_net::CharsetFrom::Detected => "detected",
     }
 }

@@ -1,4 +1,4 @@
-//! `tidings frontier`: the queue of URLs, on whichever store is configured.
+//! `tidings frontier`: the URL frontier of the configured store.
 
 mod add;
 mod bulk;
@@ -12,10 +12,10 @@ use tidings_url::HostKey;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::words::number;
+use crate::format::number;
 use crate::{output, stores};
 
-/// Look at the URL frontier and change it
+/// List and change URLs of the frontier
 #[derive(Debug, Args)]
 pub(crate) struct FrontierArgs {
     #[command(subcommand)]
@@ -31,7 +31,7 @@ enum What {
     Rm(bulk::BulkArgs),
 }
 
-/// Which URLs; everything that is given must hold.
+/// Which URLs; all filters must match.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
     /// pending, fetching, fetched, failed or dead
@@ -42,7 +42,7 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     host: Option<String>,
 
-    /// Id of the source that they come from
+    /// Id of their source
     #[arg(long, value_name = "ID")]
     source: Option<i64>,
 
@@ -50,7 +50,7 @@ pub(crate) struct FilterArgs {
     #[arg(long)]
     origin: Option<Origin>,
 
-    /// Why they are dead or wait, for example not_found
+    /// Reason of their status, for example not_found
     #[arg(long)]
     reason: Option<String>,
 
@@ -93,7 +93,7 @@ fn host_id(host: &str) -> HostId {
     HostId::of(&HostKey::from_stored(host.to_lowercase()))
 }
 
-/// Show how many URLs are where
+/// Count URLs by status
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings frontier stats
@@ -137,7 +137,7 @@ async fn stats(store: &Store, args: &StatsArgs, json: bool) -> anyhow::Result<()
             .collect();
         output::columns(&rows)?;
         if stats.has_more {
-            output::line("The host has more URLs; these are a sample of them.")?;
+            output::line("The host has more URLs; this is a sample.")?;
         }
         return Ok(());
     }
@@ -180,7 +180,7 @@ fn grouped(stats: &Stats, by: By) -> anyhow::Result<()> {
     output::columns(&rows)
 }
 
-/// What a bulk command did, for programs.
+/// The result of a bulk command, as JSON.
 #[derive(Debug, Serialize)]
 struct Changed {
     matched: u64,

@@ -13,8 +13,8 @@ use crate::{output, stores};
 /// Copy everything from one store to another, and verify it
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Stop everything that uses either store first. A copy that was cut off goes on
-when it is started again. Events are history of the old store and stay there.
+    after_help = "Stop everything that uses either store first. An interrupted copy resumes
+when it is started again. Events are history of the old store and are not copied.
 
 Examples:
   tidings migrate-store --from sqlite:tidings-data/tidings.db --to postgres://me@db/tidings"
@@ -24,13 +24,13 @@ pub(crate) struct MigrateStoreArgs {
     #[arg(long, value_name = "ADDRESS")]
     from: String,
 
-    /// The store to fill
+    /// The store to write
     #[arg(long, value_name = "ADDRESS")]
     to: String,
 }
 
 pub(crate) fn run(args: &MigrateStoreArgs, config: &Config, json: bool) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(copy(args, config, json))
 }
 
@@ -63,7 +63,7 @@ async fn copy(args: &MigrateStoreArgs, config: &Config, json: bool) -> Result<()
         }
     })
     .await
-    .context("the copy did not finish; start it again to go on")?;
+    .context("the copy did not finish; start it again to resume")?;
     if let Some(done) = progress.take() {
         done.finish();
     }

@@ -1,4 +1,4 @@
-//! `tidings poll`: polls what is due, once or until it is asked to end.
+//! `tidings poll`: polls due feeds, once or until a shutdown is requested.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::failure::Failure;
 use crate::shutdown::Shutdown;
 use crate::{output, stores};
 
-/// Poll the feeds that are due, and submit what is new
+/// Poll due feeds, and submit new items
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tidings poll --once            poll what is due now, and end
-  tidings poll                   poll on, until Ctrl-C; any number of machines may
+  tidings poll --once            poll what is due now, and exit
+  tidings poll                   poll until Ctrl-C, on any number of machines
   tidings poll --once --json")]
 pub(crate) struct PollArgs {
-    /// Poll what is due now, and end
+    /// Poll what is due now, and exit
     #[arg(long)]
     once: bool,
 
-    /// Feeds polled at once
+    /// Feeds polled concurrently
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=500))]
-    at_once: u16,
+    concurrency: u16,
 }
 
 #[derive(Default)]
-struct Sum {
+struct Totals {
     polls: usize,
     new: usize,
     failed: usize,
@@ -39,40 +39,40 @@ pub(crate) fn run(args: &PollArgs, config: &Config, json: bool) -> Result<(), Fa
     let net = config.net.options()?;
     stores::with_store(config, async |store| {
         let shutdown = Shutdown::listen()?;
-        let client = Client::new(net).context("the network can't be used")?;
+        let client = Client::new(net).context("cannot create the HTTP client")?;
         let options = PollOptions {
-            at_once: usize::from(args.at_once),
+            at_once: usize::from(args.concurrency),
             ..PollOptions::default()
         };
         let poller = Arc::new(Poller::new(FetchContext::new(client, store), options));
-        let mut sum = Sum::default();
-        let mut ended = |poll: &PollReport| {
-            sum.polls += 1;
-            sum.new += poll.items_new;
-            sum.failed += usize::from(poll.outcome == PollOutcome::Failed);
-            // A closed pipe ends the program; nothing else can go wrong here.
-            let _ = tell(poll, json);
+        let mut totals = Totals::default();
+        let mut report = |poll: &PollReport| {
+            totals.polls += 1;
+            totals.new += poll.items_new;
+            totals.failed += usize::from(poll.outcome == PollOutcome::Failed);
+            // A closed pipe ends the program; other errors of the output are ignored.
+            let _ = print(poll, json);
         };
         if args.once {
             poller
-                .poll_due(&mut ended)
+                .poll_due(&mut report)
                 .await
-                .context("feeds can't be polled")?;
+                .context("cannot poll feeds")?;
         } else {
             poller
-                .run(shutdown.requested(), &mut ended)
+                .run(shutdown.requested(), &mut report)
                 .await
-                .context("feeds can't be polled")?;
+                .context("cannot poll feeds")?;
         }
         if !json {
-            let Sum { polls, new, failed } = sum;
+            let Totals { polls, new, failed } = totals;
             output::line(&format!("{polls} polled, {new} new, {failed} failed"))?;
         }
         Ok(())
     })
 }
 
-fn tell(poll: &PollReport, json: bool) -> anyhow::Result<()> {
+fn print(poll: &PollReport, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(poll);
     }
@@ -80,10 +80,10 @@ fn tell(poll: &PollReport, json: bool) -> anyhow::Result<()> {
         (Some(error), _) => format!("failed: {error}"),
         (None, PollOutcome::Ok) => format!("{} items, {} new", poll.items_seen, poll.items_new),
         (None, PollOutcome::NotModified) => "not modified".to_owned(),
-        (None, PollOutcome::SameBody) => "the same body".to_owned(),
-        (None, PollOutcome::Found) => "its feed was found".to_owned(),
-        (None, _) => "the same items".to_owned(),
+        (None, PollOutcome::SameBody) => "unchanged body".to_owned(),
+        (None, PollOutcome::Found) => "feed discovered".to_owned(),
+        (None, _) => "unchanged items".to_owned(),
     };
     let minutes = poll.next_poll_in.as_secs().div_ceil(60);
-    output::line(&format!("{}  {what}; again in {minutes} min", poll.url))
+    output::line(&format!("{}  {what}; next poll in {minutes} min", poll.url))
 }

@@ -1,5 +1,5 @@
-//! `tidings run`: everything in one process, on real sources or on a simulated
-//! web, until it is asked to end.
+//! `tidings run`: all roles in one process, on real sources or on a simulated web,
+//! until a shutdown is requested.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -14,28 +14,28 @@ use crate::config::Config;
 use crate::demo::{self, Demo};
 use crate::failure::Failure;
 use crate::roles::{Role, Roles};
+use crate::run_status::StatusReporter;
 use crate::shutdown::Shutdown;
-use crate::watch::Watch;
 use crate::{output, stores};
 
-/// Run Tidings until Ctrl-C: ask sources for news, fetch pages, keep documents
+/// Run Tidings until Ctrl-C: poll sources, fetch pages, deliver documents
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings run                      all sources, on this machine
   tidings run --set server.bind=127.0.0.1:9000
   tidings run --demo               a simulated web, offline, to see it work
-  tidings run --demo --faults      with trouble, and a ledger that still adds up
+  tidings run --demo --faults      with injected faults, and nothing lost
   tidings run --demo --sites 20 --pace 100 --faults 20")]
 pub(crate) struct RunArgs {
     /// Run on a simulated web, offline, and compare with its ledger
     #[arg(long)]
     demo: bool,
 
-    /// With --demo: publish nothing new, and end when everything is delivered
+    /// With --demo: publish nothing new, and exit when everything is delivered
     #[arg(long, requires = "demo")]
     until_done: bool,
 
-    /// Port of the simulated web; 0 takes any free one
+    /// Port of the simulated web; 0 for any free one
     #[arg(long, default_value_t = 0)]
     sim_port: u16,
 
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &RunArgs, config: Config, json: bool) -> Result<(), Fail
             sources(store, net, &config, json).await
         });
     }
-    // A demo of last week is of no use: it has a folder of its own, and leaves none.
-    let folder = tempfile::tempdir().context("there is no folder for temporary files")?;
+    // A demo starts empty: it has a temporary folder, which is removed at the end.
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let world = args.world.world(&config.demo)?;
     let config = config.for_demo(folder.path());
     stores::with_store(&config, async |store| {
@@ -69,18 +69,18 @@ async fn sources(
     let known = store.sources_after(i64::MIN, 1).await;
     let has_sources = !known.map_err(anyhow::Error::new)?.is_empty();
     if !json {
-        output::line(&format!("Everything is kept in {}.", store.place()))?;
+        output::line(&format!("Store: {}", store.place()))?;
         if !has_sources {
             output::line(
-                "There are no sources yet. Add some in another terminal: tidings add https://example.com/",
+                "No sources yet. Add one in another terminal: tidings add https://example.com/",
             )?;
         }
-        output::line("Ctrl-C ends it.")?;
+        output::line("Press Ctrl-C to stop.")?;
     }
     let roles = Roles::new(&Role::all(config), &store, net, config).await?;
     roles.announce(json)?;
-    let watch = Watch::new(&store, roles.worker().cloned(), json);
-    Ok(watch.during(&roles, shutdown.requested()).await?)
+    let reporter = StatusReporter::new(&store, roles.worker().cloned(), json);
+    Ok(reporter.run(&roles, shutdown.requested()).await?)
 }
 
 async fn demo(
@@ -92,7 +92,7 @@ async fn demo(
     json: bool,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::listen()?;
-    // Where news go on appearing there is no end.
+    // With a running clock articles keep appearing, and there is no end.
     let clock = match args.until_done {
         true => SimClock::manual(world.start),
         false => SimClock::running(world.start, 1.0),
@@ -106,7 +106,7 @@ async fn demo(
     } else {
         output::line(&format!("Simulated web: http://{}/", sim.address()))?;
         output::line(&format!(
-            "{} sites have published {} articles, which {feeds} feeds announce. Ctrl-C ends it.",
+            "{} sites have published {} articles, which {feeds} feeds announce. Press Ctrl-C to stop.",
             sim.world().len(),
             sim.ledger().published()
         ))?;
@@ -115,7 +115,7 @@ async fn demo(
     let roles = Roles::new(&Role::all(config), &store, net, config).await?;
     roles.announce(json)?;
     let ledger = Demo::new(&store, &sim, config)?;
-    let watch = Watch::new(&store, roles.worker().cloned(), json).with_demo(&ledger);
+    let reporter = StatusReporter::new(&store, roles.worker().cloned(), json).with_demo(&ledger);
     let done = async {
         match args.until_done {
             true => ledger.all_delivered().await,
@@ -128,28 +128,28 @@ async fn demo(
             () = done => {}
         }
     };
-    watch.during(&roles, stop).await?;
-    let sum = ledger.judge().await?;
+    reporter.run(&roles, stop).await?;
+    let totals = ledger.final_totals().await?;
     match json {
-        true => output::json(&json!({ "ledger": sum }))?,
-        false => output::line(&sum.to_string())?,
+        true => output::json(&json!({ "ledger": totals }))?,
+        false => output::line(&totals.to_string())?,
     }
-    match sum.is_right() {
+    match totals.is_consistent() {
         true => Ok(()),
         false => Err(Failure::Command(anyhow::anyhow!(
-            "the ledger does not add up: {} lost, {} duplicated, {} of nothing",
-            sum.lost,
-            sum.duplicated,
-            sum.unknown
+            "the ledger is inconsistent: {} lost, {} duplicated, {} unexpected",
+            totals.lost,
+            totals.duplicated,
+            totals.unknown
         ))),
     }
 }
 
-/// Every feed of every simulated site, each as a source. Feeds of a web with
-/// faults are polled each minute: who fails is left alone for twice as long.
+/// Adds every feed of every simulated site as a source. Feeds of a web with faults
+/// are polled once per minute: after a failure the interval doubles.
 pub(crate) async fn follow_all(store: &Store, sim: &SimServer) -> anyhow::Result<usize> {
     let mut count = 0;
-    let usual = match sim.world().config().fault_percent {
+    let defaults = match sim.world().config().fault_percent {
         0 => SourceSettings::default(),
         _ => SourceSettings {
             poll_policy: PollPolicy::Fixed,
@@ -166,7 +166,7 @@ pub(crate) async fn follow_all(store: &Store, sim: &SimServer) -> anyhow::Result
                 priority: 5,
                 settings: SourceSettings {
                     feed_url: Some(url),
-                    ..usual.clone()
+                    ..defaults.clone()
                 },
             };
             add_source(store, &draft).await?;

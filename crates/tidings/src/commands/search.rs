@@ -1,4 +1,4 @@
-//! `tidings search`: the documents of the embedded search.
+//! `tidings search`: queries the embedded search.
 
 use std::io::IsTerminal as _;
 
@@ -23,7 +23,7 @@ Examples:
   tidings search harbour --json | jq -r .hits[].url"
 )]
 pub(crate) struct SearchArgs {
-    /// What to look for; without it everything, the newest first
+    /// Query; without it all documents, the newest first
     #[arg(default_value = "")]
     text: String,
 
@@ -50,7 +50,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 
-    /// Leave out so many of the best
+    /// Skip the first N results
     #[arg(long, default_value_t = 0)]
     offset: usize,
 }
@@ -60,11 +60,11 @@ pub(crate) fn run(args: &SearchArgs, config: &Config, json: bool) -> Result<(), 
         SinkConfig::Search(search) => Some(search),
         _ => None,
     });
-    let search = search.context("there is no embedded search; set search.enabled = true")?;
+    let search = search.context("the embedded search is disabled; set search.enabled = true")?;
     let folder = search.folder(&sinks::context(config)?);
     let index = SearchIndex::open(&folder).with_context(|| {
         format!(
-            "there is no index in {} yet; tidings run makes it, tidings sink rebuild search makes it anew",
+            "there is no index in {} yet; create it with tidings run, or rebuild it with: tidings sink rebuild search",
             folder.display()
         )
     })?;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &SearchArgs, config: &Config, json: bool) -> Result<(), 
         offset: args.offset,
         ..SearchQuery::new(args.text.clone())
     };
-    let found = index.search(&query).context("that can't be searched")?;
+    let found = index.search(&query).context("the search failed")?;
     if json {
         return Ok(output::json(&found)?);
     }
@@ -109,8 +109,8 @@ fn show(hit: &Hit, is_terminal: bool) -> anyhow::Result<()> {
     output::line("")
 }
 
-/// The words that were looked for, in bold. Control characters of the text are
-/// left out: a page must not write on our terminal.
+/// The matched words in bold. Control characters are removed: a page must not
+/// control the terminal.
 fn bold(text: &str, highlights: &[std::ops::Range<usize>]) -> String {
     let plain = |part: Option<&str>| -> String {
         let part = part.unwrap_or_default().chars();
@@ -132,7 +132,7 @@ mod tests {
     use super::bold;
 
     #[test]
-    fn pages_do_not_write_on_the_terminal() {
+    fn pages_do_not_control_the_terminal() {
         let text = "a \x1b[2Jpier";
         let pier = std::iter::once(6..10).collect::<Vec<_>>();
         assert_eq!(bold(text, &pier), "a [2J\x1b[1mpier\x1b[0m");

@@ -1,5 +1,4 @@
-//! `tidings sim`: serves the simulated web, for a person to look at or for a
-//! program to crawl.
+//! `tidings sim`: serves the simulated web, for a browser or a crawler.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -14,24 +13,24 @@ use crate::shutdown::Shutdown;
 /// Serve a simulated web on this machine until Ctrl-C
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The same seed makes the same web. Open the printed address in a browser: it
+    after_help = "The same seed generates the same web. Open the printed address in a browser: it
 lists the sites, the ledger of what was published, and the log of requests.
 
 Examples:
   tidings sim --sites 200 --seed 7
   tidings sim --sites 20 --defects 50 --faults 30     half of the feeds broken
-  tidings sim --pace 100                              news every few seconds"
+  tidings sim --pace 100                              new articles every few seconds"
 )]
 pub(crate) struct SimArgs {
     #[command(flatten)]
     pub(crate) world: WorldArgs,
 
-    /// Port on 127.0.0.1; 0 takes any free one
+    /// Port on 127.0.0.1; 0 for any free one
     #[arg(long, default_value_t = 8420)]
     port: u16,
 }
 
-/// What kind of web to simulate; the command line wins over `demo.*` settings.
+/// Parameters of the simulated web; the command line wins over `demo.*` settings.
 #[derive(Debug, Args)]
 pub(crate) struct WorldArgs {
     /// Number of sites [setting: demo.sites]
@@ -42,19 +41,19 @@ pub(crate) struct WorldArgs {
     #[arg(long, value_name = "N")]
     articles: Option<u32>,
 
-    /// Everything follows from it [setting: demo.seed]
+    /// Seed of the random numbers [setting: demo.seed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Publish this many times as fast
+    /// Speed-up of publication
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pace: f64,
 
-    /// How many of a hundred feeds are broken in some way
+    /// Percentage of feeds with defects
     #[arg(long, value_name = "PERCENT", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     defects: u8,
 
-    /// How many of a hundred sites have passing faults; 30 if no number is given
+    /// Percentage of sites with temporary faults; 30 without a number
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, default_value_t = 0, default_missing_value = "30",
         value_parser = clap::value_parser!(u8).range(0..=100))]
     faults: u8,
@@ -75,7 +74,7 @@ impl WorldArgs {
             defect_percent: self.defects,
             fault_percent: self.faults,
             latency: true,
-            // A feed shows everything, so that the ledger can add up.
+            // A feed lists everything, so that every article can be discovered.
             feed_window: Some(u64::from(articles) * 10 + 100),
             ..WorldConfig::new(self.seed.unwrap_or(demo.seed))
         })
@@ -84,7 +83,7 @@ impl WorldArgs {
 
 pub(crate) fn run(args: &SimArgs, config: &Config) -> Result<(), Failure> {
     let world = args.world.world(&config.demo)?;
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     Ok(runtime.block_on(serve(world, args.port))?)
 }
 
@@ -94,9 +93,9 @@ async fn serve(world: WorldConfig, port: u16) -> anyhow::Result<()> {
     let sim = start(world, clock, port).await?;
     output::line(&format!("Simulated web: http://{}/", sim.address()))?;
     output::line(&format!("One of its sites: {}", sim.world().site(0).home()))?;
-    output::line("Ctrl-C ends it.")?;
+    output::line("Press Ctrl-C to stop.")?;
     shutdown.requested().await;
-    output::line(&format!("{} requests answered.", sim.log().total()))
+    output::line(&format!("{} requests served.", sim.log().total()))
 }
 
 pub(crate) async fn start(
@@ -106,7 +105,7 @@ pub(crate) async fn start(
 ) -> anyhow::Result<SimServer> {
     let sim = SimServer::start(world, clock, ("127.0.0.1", port))
         .await
-        .with_context(|| format!("port {port} on 127.0.0.1 can't be used; try another --port"))?;
+        .with_context(|| format!("cannot bind port {port} on 127.0.0.1; try another --port"))?;
     info!(address = %sim.address(), sites = sim.world().len(), "simulated web started");
     Ok(sim)
 }
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_share_of_faults_may_be_left_out() {
+    fn the_percentage_of_faults_may_be_omitted() {
         let rows: [(&[&str], Option<u8>); 5] = [
             (&[], Some(0)),
             (&["--faults"], Some(30)),

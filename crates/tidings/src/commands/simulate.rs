@@ -1,5 +1,5 @@
-//! `tidings simulate`: policies in simulated time, side by side, before they are
-//! let loose on publishers.
+//! `tidings simulate`: compares policies in simulated time, before they are used on
+//! real publishers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Progress;
 
-/// Try policies in simulated time
+/// Compare policies in simulated time
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings simulate polling --population small-web --seed 7
@@ -30,13 +30,13 @@ enum What {
     Polling(PollingArgs),
 }
 
-/// Compare polling policies: how late they find items, at equal requests
+/// Compare the discovery delay of polling policies at equal numbers of requests
 #[derive(Debug, Args)]
 #[command(
     after_help = "The adaptive policy runs once for each other policy, with a budget of as many
-requests as the other one made. The first third of the time is for learning and
-is not judged. Delays are minutes from publication to discovery; lost items had left
-the feed before it was polled. A trace is a file with one line for each item:
+requests as the other one sent. The first third of the time is for training and
+is not measured. Delays are minutes from publication to discovery; lost items had left
+the feed before it was polled. A trace is a file with one line per item:
   {\"feed\": \"bbc\", \"published\": \"2026-01-05T09:00:00Z\"}
 
 Examples:
@@ -50,11 +50,11 @@ struct PollingArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "POLICY", default_values_t = [PolicyName::All])]
     policy: Vec<PolicyName>,
 
-    /// Everything follows from it
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Which made feeds to poll
+    /// Population of generated feeds
     #[arg(long, value_enum, value_name = "NAME", default_value_t = PopulationName::Mixed)]
     population: PopulationName,
 
@@ -62,11 +62,11 @@ struct PollingArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["population", "feeds"])]
     trace: Option<PathBuf>,
 
-    /// How many days to play [default: 42, or all of the trace]
+    /// Days to simulate [default: 42, or all of the trace]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: Option<u32>,
 
-    /// How many feeds to make
+    /// Number of feeds to generate
     #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     feeds: u32,
 
@@ -76,13 +76,13 @@ struct PollingArgs {
 
     /// Interval of the fixed policy, in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_080))]
-    every: u32,
+    interval: u32,
 
-    /// Items that a feed of a trace lists, where the trace does not say
+    /// Items that a feed of a trace lists, where the trace has no number
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     window: u32,
 
-    /// Write the picture as SVG
+    /// Write the chart as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -97,7 +97,7 @@ enum PolicyName {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PopulationName {
-    /// Two newsrooms in five feeds, the rest small sites
+    /// Two fifths newsrooms, the rest small sites
     Mixed,
     /// Hardly any newsrooms
     SmallWeb,
@@ -157,7 +157,7 @@ impl PollingArgs {
                 let text = fs::read_to_string(path)
                     .with_context(|| format!("the trace {} can't be read", path.display()))?;
                 read_trace(&text, self.window as usize)
-                    .with_context(|| format!("the trace {} can't be used", path.display()))?
+                    .with_context(|| format!("invalid trace {}", path.display()))?
             }
             None => self
                 .population()
@@ -172,7 +172,7 @@ impl PollingArgs {
     fn contestants(&self) -> Contestants {
         let has = |name| self.policy.contains(&name) || self.policy.contains(&PolicyName::All);
         Contestants {
-            every: Duration::from_secs(u64::from(self.every) * 60),
+            every: Duration::from_secs(u64::from(self.interval) * 60),
             fixed: has(PolicyName::Fixed),
             doubling: has(PolicyName::Doubling),
             adaptive: has(PolicyName::Adaptive),
@@ -205,20 +205,20 @@ const HEADER: [&str; 11] = [
     "POLICY",
     "SPENDS",
     "REQUESTS",
-    "A FEED A DAY",
-    "NO NEWS",
+    "PER FEED AND DAY",
+    "NOTHING NEW",
     "MEAN",
     "P50",
     "P90",
     "P99",
     "LOST",
-    "MEAN AGAINST",
+    "MEAN VS",
 ];
 
 fn print(comparison: &Comparison) -> anyhow::Result<()> {
     let items = comparison.rows.first().map_or(0, |row| row.measured.items);
     output::line(&format!(
-        "{}: {} feeds, {items} items in {:.0} judged days, seed {}; delays in minutes",
+        "{}: {} feeds, {items} items in {:.0} measured days, seed {}; delays in minutes",
         comparison.world, comparison.feeds, comparison.judged_days, comparison.seed
     ))?;
     output::line("")?;

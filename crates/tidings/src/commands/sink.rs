@@ -1,5 +1,5 @@
-//! `tidings sink`: where documents go, how that stands, and what can be done
-//! when it does not.
+//! `tidings sink`: the state of the sinks, their dead letters, and how to test,
+//! retry, replay and rebuild them.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{output, sinks, stores};
 
-/// Look at the sinks, test them, and send documents again
+/// List and test sinks, retry dead letters, replay and rebuild
 #[derive(Debug, Args)]
 #[command(
     after_help = "Sinks are tables of the configuration file; docs/SINKS.md has every kind:
@@ -36,42 +36,42 @@ pub(crate) struct SinkArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// How many documents each sink has, waits for, and could not take
+    /// List sinks with delivered, pending and dead documents
     Ls,
-    /// Try connection, login and mapping, and say what to mend
+    /// Test connection, login and mapping
     Test(NamedArgs),
-    /// The documents that a sink could not take, and why
+    /// List the dead letters of a sink, with reasons
     Dead(DeadArgs),
-    /// Give a sink's dead letters another try
+    /// Retry the dead letters of a sink
     Retry(NamedArgs),
-    /// Send everything to a sink again, or what changed since a moment
+    /// Deliver all documents to a sink again, or those fetched since a time
     Replay(ReplayArgs),
-    /// Make the embedded search anew from the documents
+    /// Rebuild the embedded search from the documents
     Rebuild(NamedArgs),
 }
 
 #[derive(Debug, Args)]
 struct NamedArgs {
-    /// Its name
+    /// Name of the sink
     name: String,
 }
 
 #[derive(Debug, Args)]
 struct DeadArgs {
-    /// Its name
+    /// Name of the sink
     name: String,
 
-    /// At most so many, the latest first
+    /// Max number of dead letters, the latest first
     #[arg(long, default_value_t = 100)]
     limit: u32,
 }
 
 #[derive(Debug, Args)]
 struct ReplayArgs {
-    /// Its name
+    /// Name of the sink
     name: String,
 
-    /// Only what was fetched then or later
+    /// Only documents fetched at this time or later
     #[arg(long, value_name = "TIME")]
     since: Option<Timestamp>,
 }
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
                 .retry_dead_letters(&args.name)
                 .await
                 .map_err(anyhow::Error::new)?;
-            Ok(told(json, "retried", count, "will be tried again")?)
+            Ok(report(json, "retried", count, "will be retried")?)
         }
         What::Replay(args) => {
             let sink = named(config, &args.name)?;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
                 .replay(&sink.name, since)
                 .await
                 .map_err(anyhow::Error::new)?;
-            Ok(told(json, "replayed", count, "will be sent again")?)
+            Ok(report(json, "replayed", count, "will be delivered again")?)
         }
         What::Rebuild(args) => {
             Ok(rebuild_search(&store, named(config, &args.name)?, config, json).await?)
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
     })
 }
 
-fn told(json: bool, key: &str, count: u64, what: &str) -> anyhow::Result<()> {
+fn report(json: bool, key: &str, count: u64, what: &str) -> anyhow::Result<()> {
     match json {
         true => output::json(&json!({ key: count })),
         false => output::line(&format!("{count} documents {what}")),
@@ -119,7 +119,7 @@ fn named<'a>(config: &'a Config, name: &str) -> anyhow::Result<&'a NamedSink> {
     found.with_context(|| {
         let known: Vec<_> = config.sinks.iter().map(|sink| sink.name.as_str()).collect();
         format!(
-            "no sink named {name:?} is configured; there are: {}",
+            "no sink named {name:?} is configured; configured are: {}",
             known.join(", ")
         )
     })
@@ -133,23 +133,24 @@ async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for state in &states {
         let is_configured = config.sinks.iter().any(|sink| sink.name == state.sink);
-        let word = match (state.enabled, is_configured) {
+        let label = match (state.enabled, is_configured) {
             (true, _) => "on",
             (false, _) => "off",
         };
-        let oldest = state.oldest.map(|oldest| format!("oldest of {oldest}"));
+        let oldest = state.oldest.map(|oldest| format!("oldest from {oldest}"));
         rows.push([
             state.sink.clone(),
-            word.to_owned(),
+            label.to_owned(),
             format!("{} delivered", state.delivered),
-            format!("{} waiting", state.waiting),
+            format!("{} pending", state.waiting),
             format!("{} dead", state.dead),
             oldest.unwrap_or_default(),
         ]);
     }
     let is_known = |name: &str| states.iter().any(|state| state.sink == name);
     for sink in config.sinks.iter().filter(|sink| !is_known(&sink.name)) {
-        let not_yet = "not used yet; tidings run begins, tidings sink replay sends what is there";
+        let not_yet =
+            "not used yet; tidings run delivers new documents, tidings sink replay the stored ones";
         rows.push([sink.name.as_str(), "new", "", "", "", not_yet].map(str::to_owned));
     }
     output::columns(&rows)
@@ -209,8 +210,7 @@ async fn rebuild_search(
             sink.name
         );
     };
-    let context =
-        sinks::context(config).map_err(|_| anyhow::anyhow!("the sinks can't be built"))?;
+    let context = sinks::context(config).map_err(|_| anyhow::anyhow!("cannot build the sinks"))?;
     let (folder, full_text) = (search.folder(&context), search.full_text);
     let (send, mut receive) = tokio::sync::mpsc::channel(1000);
     let mut progress = Progress::new("documents", None);
@@ -233,14 +233,14 @@ async fn rebuild_search(
             if stored.duplicate_of.is_some() && !sink.wants_duplicates {
                 continue;
             }
-            // The writer says why it ended.
+            // The writer returns the error.
             if send.send(document).await.is_err() {
                 break 'pages;
             }
         }
     }
     drop(send);
-    let done = writing.await.context("the index broke off")?;
-    let done = done.context("the index was not made anew; is `tidings run` using it?")?;
-    told(json, "rebuilt", done, "are in the new index")
+    let done = writing.await.context("the index writer panicked")?;
+    let done = done.context("the index was not rebuilt; is `tidings run` using it?")?;
+    report(json, "rebuilt", done, "are in the new index")
 }

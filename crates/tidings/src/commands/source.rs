@@ -1,4 +1,4 @@
-//! `tidings source`: the sites and feeds that stories come from.
+//! `tidings source`: the registry of sources.
 
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,8 @@ use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
 use tidings_url::{FetchUrl, ProxyHosts};
 
-use super::add::{self, AddArgs, SettingArgs, Shown};
-use super::reading;
+use super::add::{self, AddArgs, SettingArgs, SourceWithFeed};
+use super::article_preview;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -23,13 +23,13 @@ use crate::{output, stores};
 /// Add, list and change sources
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  tidings source add https://example.com/            find its feed and follow it
+  tidings source add https://example.com/            discover its feed and poll it
   tidings source add https://example.com/ --feed https://example.com/feed.xml --name example
   tidings source ls
   tidings source show example
   tidings source edit example --policy fixed --interval 30
   tidings source disable example --reason 'asked to stop'
-  tidings source fire example --dry-run
+  tidings source poll example --dry-run
   tidings source test https://example.com/story --selector title=h1.headline
   tidings source import subscriptions.opml --dry-run
   tidings source export --format csv > sources.csv")]
@@ -40,9 +40,9 @@ pub(crate) struct SourceArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Add a source; without --feed its feed is looked for
+    /// Add a source; without --feed its feed is discovered
     Add(AddArgs),
-    /// List all sources and how their feeds stand
+    /// List all sources and the state of their feeds
     Ls,
     /// Show one source, its feed, and its last polls
     Show(NamedArgs),
@@ -50,33 +50,33 @@ enum What {
     Edit(EditArgs),
     /// Remove a source; its URLs and documents stay
     Rm(NamedArgs),
-    /// Poll a source again
+    /// Resume polling a source
     Enable(NamedArgs),
     /// Stop polling a source
     Disable(DisableArgs),
-    /// Poll a source now, once a minute at most
-    Fire(FireArgs),
-    /// Read one page as a source would, and show what each selector matched
+    /// Poll a source now, at most once per minute
+    Poll(PollArgs),
+    /// Extract one page as a source would, and show what each selector matched
     Test(TestArgs),
-    /// List what was asked for lately, and how it ended
+    /// List recent tasks and their results
     Tasks,
-    /// Add all sources of an OPML, CSV or JSON lines file
+    /// Import sources from an OPML, CSV or JSON lines file
     Import(ImportArgs),
-    /// Print all sources as a list that can be imported
+    /// Export all sources as a list that can be imported
     Export(ExportArgs),
-    /// Add a small list of well-known sources to begin with
+    /// Add the starter sources: a small list of well-known ones
     Starter(StarterArgs),
 }
 
 #[derive(Debug, Args)]
 struct NamedArgs {
-    /// Its name
+    /// Name of the source
     name: String,
 }
 
 #[derive(Debug, Args)]
 struct EditArgs {
-    /// Its name
+    /// Name of the source
     name: String,
 
     #[command(flatten)]
@@ -92,35 +92,37 @@ struct TestArgs {
     #[arg(long)]
     source: Option<String>,
 
-    /// Try a selector before it is saved, for example --selector title=h1.headline
+    /// Test a selector before it is saved, for example --selector title=h1.headline
     #[arg(long = "selector", value_name = "FIELD=CSS")]
     selectors: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-struct FireArgs {
-    /// Its name
+struct PollArgs {
+    /// Name of the source
     name: String,
 
-    /// Show what its feed lists, NEW or KNOWN, and write nothing
+    /// Show the items of its feed, NEW or KNOWN, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Each of them is offered once: what you remove does not come back.")]
+#[command(
+    after_help = "Each of them is added once: a starter source that you remove is not added again."
+)]
 struct StarterArgs {
-    /// Say what would happen, and do nothing
+    /// Print the changes, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 struct ImportArgs {
-    /// Its ending says what it is: .opml or .xml, .csv, .jsonl
+    /// File whose extension names its format: .opml or .xml, .csv, .jsonl
     file: PathBuf,
 
-    /// Say what would happen, and do nothing
+    /// Print the changes, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -150,11 +152,11 @@ impl FormatName {
 
 #[derive(Debug, Args)]
 struct DisableArgs {
-    /// Its name
+    /// Name of the source
     name: String,
 
-    /// Why, for whoever wonders
-    #[arg(long, default_value = "disabled by hand")]
+    /// Reason, shown with the source
+    #[arg(long, default_value = "disabled by an operator")]
     reason: String,
 }
 
@@ -175,7 +177,7 @@ pub(crate) fn run(args: &SourceArgs, config: &Config, json: bool) -> Result<(), 
         }
         What::Enable(args) => Ok(set_enabled(&store, &args.name, None).await?),
         What::Disable(args) => Ok(set_enabled(&store, &args.name, Some(&args.reason)).await?),
-        What::Fire(args) => poll_source(&store, args, config, json).await,
+        What::Poll(args) => poll_source(&store, args, config, json).await,
         What::Test(args) => test(&store, args, config, json).await,
         What::Tasks => Ok(tasks(&store, json).await?),
         What::Import(args) => Ok(import(&store, args, json).await?),
@@ -208,7 +210,7 @@ async fn ls(store: &Store, json: bool) -> anyhow::Result<()> {
                 .into_iter()
                 .next();
             if json {
-                output::json(&Shown::of(source, feed))?;
+                output::json(&SourceWithFeed::of(source, feed))?;
             } else {
                 rows.push(row(&source, feed.as_ref()));
             }
@@ -247,7 +249,7 @@ fn feed_state(feed: &Feed) -> String {
     }
     match (&feed.last_error, feed.last_polled_at) {
         (Some(note), _) if feed.consecutive_errors == 0 => format!("ok; {note}"),
-        (Some(error), _) => format!("failing {} times: {error}", feed.consecutive_errors),
+        (Some(error), _) => format!("failed {} times: {error}", feed.consecutive_errors),
         (None, None) => "not polled yet".to_owned(),
         (None, Some(_)) => "ok".to_owned(),
     }
@@ -265,11 +267,11 @@ async fn show(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
         #[derive(Serialize)]
         struct WithLog {
             #[serde(flatten)]
-            shown: Shown,
+            shown: SourceWithFeed,
             feeds: Vec<Feed>,
             polls: Vec<FetchLogRow>,
         }
-        let shown = Shown::of(source, feed);
+        let shown = SourceWithFeed::of(source, feed);
         let polls = log;
         return output::json(&WithLog {
             shown,
@@ -315,7 +317,7 @@ async fn edit(store: &Store, args: &EditArgs) -> anyhow::Result<()> {
         .apply(&args.name, &mut draft.settings, &mut draft.priority)?;
     change_source(store, &source, &draft).await?;
     output::line(&format!(
-        "changed {}; it counts from the next poll on",
+        "changed {}; effective from the next poll",
         source.name
     ))
 }
@@ -331,7 +333,7 @@ async fn set_enabled(store: &Store, name: &str, reason: Option<&str>) -> anyhow:
     output::line(&format!("{verb} {}", source.name))
 }
 
-/// Reads one page with the selectors of a source, and keeps nothing.
+/// Extracts one page with the selectors of a source, and stores nothing.
 async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let source = match &args.source {
         Some(name) => Some(named(store, name).await?),
@@ -342,7 +344,7 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
         None => SourceSettings::default(),
     };
     let mut selectors = serde_json::to_value(&settings.selectors.article)
-        .context("the selectors can't be shown")?;
+        .context("cannot serialize the selectors")?;
     for pair in &args.selectors {
         let (field, css) = pair
             .split_once('=')
@@ -353,23 +355,23 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
         };
     }
     settings.selectors.article = serde_json::from_value(selectors).context(
-        "that is no field of an article; there are title, body, author, published, image, exclude",
+        "unknown field of an article; fields are title, body, author, published, image, exclude",
     )?;
     let parsed = settings
         .selectors
         .parsed()
         .map_err(|why| anyhow::anyhow!(why))?;
-    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
     let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
-    let place = || format!("{} was not fetched", args.url);
+    let place = || format!("cannot fetch {}", args.url);
     robots.permit(&args.url).await.with_context(place)?;
     let request = Request::get(args.url.clone(), Purpose::Page);
     let response = client
         .fetch(request, Redirects::Ask(&robots))
         .await
         .with_context(place)?;
-    let matched = reading::matches(&response, &settings.selectors.article)?;
-    let article = reading::article(&response, Some(&parsed));
+    let matched = article_preview::matches(&response, &settings.selectors.article)?;
+    let article = article_preview::article(&response, Some(&parsed));
     if json {
         let name = source.map(|source| source.name);
         return Ok(output::json(
@@ -389,7 +391,7 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
         ))?;
     }
     output::line("")?;
-    Ok(reading::show(&article)?)
+    Ok(article_preview::show(&article)?)
 }
 
 /// The source that a page belongs to, by its site.
@@ -428,7 +430,7 @@ async fn tasks(store: &Store, json: bool) -> anyhow::Result<()> {
     output::columns(&tasks.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The list that ships with the program, without what was offered before.
+/// Adds the starter sources, without those that were added before.
 async fn starter(store: &Store, args: &StarterArgs, json: bool) -> anyhow::Result<()> {
     let report = seed(store, args.dry_run).await?;
     if json {
@@ -443,7 +445,7 @@ async fn starter(store: &Store, args: &StarterArgs, json: bool) -> anyhow::Resul
         "added"
     };
     let (added, known) = (report.added.len(), report.known);
-    output::line(&format!("{added} {verb}, {known} offered before"))
+    output::line(&format!("{added} {verb}, {known} added before"))
 }
 
 async fn import(store: &Store, args: &ImportArgs, json: bool) -> anyhow::Result<()> {
@@ -466,7 +468,7 @@ async fn import(store: &Store, args: &ImportArgs, json: bool) -> anyhow::Result<
         "added"
     };
     let (added, known, bad) = (report.added, report.known, report.bad.len());
-    output::line(&format!("{added} {verb}, {known} known, {bad} bad"))
+    output::line(&format!("{added} {verb}, {known} known, {bad} invalid"))
 }
 
 fn format_of(file: &Path) -> anyhow::Result<ListFormat> {
@@ -478,7 +480,7 @@ fn format_of(file: &Path) -> anyhow::Result<ListFormat> {
         Some("csv") => Ok(ListFormat::Csv),
         Some("jsonl" | "ndjson") => Ok(ListFormat::JsonLines),
         _ => anyhow::bail!(
-            "{} ends neither with .opml nor with .csv nor with .jsonl",
+            "{}: unknown extension; .opml, .xml, .csv or .jsonl is expected",
             file.display()
         ),
     }
@@ -502,12 +504,12 @@ async fn export(store: &Store, format: ListFormat) -> anyhow::Result<()> {
 
 async fn poll_source(
     store: &Store,
-    args: &FireArgs,
+    args: &PollArgs,
     config: &Config,
     json: bool,
 ) -> Result<(), Failure> {
     let source = named(store, &args.name).await?;
-    let client = Client::new(config.net.options()?).context("the network can't be used")?;
+    let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
     let poller = Poller::new(
         FetchContext::new(client, store.clone()),
         PollOptions::default(),
@@ -518,15 +520,15 @@ async fn poll_source(
         let seen = poller
             .preview_source(&source)
             .await
-            .context("the store can't be read")?;
+            .context("store unavailable")?;
         for item in seen.map_err(refused)? {
             if json {
                 output::json(&item)?;
                 continue;
             }
-            let mark = if item.is_new { "NEW  " } else { "KNOWN" };
+            let label = if item.is_new { "NEW  " } else { "KNOWN" };
             output::line(&format!(
-                "{mark}  {}  {}",
+                "{label}  {}  {}",
                 item.url,
                 item.title.unwrap_or_default()
             ))?;
@@ -536,7 +538,7 @@ async fn poll_source(
     match poller
         .poll_source(&source)
         .await
-        .context("the store can't be used")?
+        .context("store unavailable")?
     {
         PolledSource::Polled(poll) if poll.outcome == PollOutcome::Failed => {
             Err(refused(poll.error.unwrap_or_default()))
@@ -550,10 +552,10 @@ async fn poll_source(
             ))?)
         }
         PolledSource::TooSoon { last } => Err(refused(format!(
-            "it was fired at {last}; once a minute is enough"
+            "it was polled at {last}; at most one manual poll per minute is allowed"
         ))),
         PolledSource::Busy => Err(refused(
-            "its feed or its host is being asked right now".to_owned(),
+            "its feed is being polled or its host is busy; try again later".to_owned(),
         )),
         PolledSource::NoFeed => Err(refused("it has no feed".to_owned())),
     }

@@ -1,4 +1,4 @@
-//! `tidings tail`: what happens to URLs, as it happens.
+//! `tidings tail`: follows the event log of the frontier.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use crate::failure::Failure;
 use crate::shutdown::Shutdown;
 use crate::{output, stores};
 
-/// Follow what happens to URLs: fetched, failed, given up
+/// Follow the events of URLs: fetched, failed, dead
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings tail
-  tidings tail --last 50 --once
+  tidings tail --lines 50 --no-follow
   tidings tail --json | jq 'select(.kind == \"dead\")'")]
 pub(crate) struct TailArgs {
-    /// Start with so many events of the past
+    /// Start with the last N events
     #[arg(long, value_name = "N", default_value_t = 10)]
-    last: u32,
+    lines: u32,
 
-    /// Print the past, and end
+    /// Print the last events, and exit
     #[arg(long)]
-    once: bool,
+    no_follow: bool,
 }
 
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 const PAGE: u32 = 1000;
 
 pub(crate) fn run(args: &TailArgs, config: &Config, json: bool) -> Result<(), Failure> {
@@ -42,23 +42,23 @@ pub(crate) fn run(args: &TailArgs, config: &Config, json: bool) -> Result<(), Fa
 }
 
 async fn follow(store: &Store, args: &TailArgs, json: bool) -> anyhow::Result<()> {
-    let mut after = store.last_event_id().await? - i64::from(args.last);
+    let mut after = store.last_event_id().await? - i64::from(args.lines);
     loop {
         let events = store.events_after(after, PAGE).await?;
         for event in &events {
-            tell(store, event, json).await?;
+            print(store, event, json).await?;
             after = event.event_id;
         }
         if events.is_empty() {
-            if args.once {
+            if args.no_follow {
                 return Ok(());
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
 
-async fn tell(store: &Store, event: &Event, json: bool) -> anyhow::Result<()> {
+async fn print(store: &Store, event: &Event, json: bool) -> anyhow::Result<()> {
     let url = store.url(event.id).await?.map(|row| row.url);
     if json {
         #[derive(serde::Serialize)]

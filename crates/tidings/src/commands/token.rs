@@ -1,4 +1,4 @@
-//! `tidings token`: who may use the API and the dashboard.
+//! `tidings token`: the tokens of the API and the dashboard, and the audit log.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::{output, stores};
 
-/// Make, list and revoke tokens for the API and the dashboard
+/// Create, list and revoke tokens for the API and the dashboard
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A viewer sees everything but tokens, an operator changes things, an admin
-makes tokens. A revoked token is refused within a second.
+    after_help = "A viewer reads everything but tokens, an operator makes changes too, an admin manages
+tokens. A revoked token is refused within a second.
 
 Examples:
   tidings token create me --role admin
@@ -32,30 +32,30 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make a token; its secret is shown this once
+    /// Create a token; its secret is shown only once
     Create {
-        /// What it is for
+        /// Name of the token
         name: String,
 
         /// viewer, operator or admin
         #[arg(long, default_value = "viewer")]
         role: Role,
 
-        /// How many days it lasts; without, until it is revoked
+        /// Days until it expires; without, it never expires
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..=3650))]
         days: Option<u16>,
     },
-    /// Who changed what through the API and the dashboard, the newest first
+    /// Audit log: changes through the API and the dashboard, the newest first
     Log {
-        /// How many at most
+        /// Max number of entries
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
-    /// All tokens, without their secrets
+    /// List tokens, without their secrets
     Ls,
-    /// Lock out whoever uses a token
+    /// Revoke a token
     Revoke {
-        /// Its id, as `ls` shows it
+        /// Id of the token, as `ls` shows it
         id: i64,
     },
 }
@@ -80,8 +80,8 @@ async fn create(
     json: bool,
 ) -> anyhow::Result<()> {
     let secret = new_secret().map_err(anyhow::Error::msg)?;
-    let lasts = days.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
-    let id = store.add_token(name, role, &secret, lasts).await?;
+    let ttl = days.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
+    let id = store.add_token(name, role, &secret, ttl).await?;
     match json {
         true => {
             output::json(&json!({ "token_id": id, "name": name, "role": role, "token": secret }))
@@ -103,15 +103,15 @@ async fn ls(store: &Store, json: bool) -> anyhow::Result<()> {
                 (None, Some(at)) => format!("last used {at}"),
                 (None, None) => "never used".to_owned(),
             };
-            let ends = token
+            let expires = token
                 .expires_at
-                .map_or_else(String::new, |at| format!("ends {at}"));
+                .map_or_else(String::new, |at| format!("expires {at}"));
             [
                 token.token_id.to_string(),
                 token.name.clone(),
                 token.role.to_string(),
                 state,
-                ends,
+                expires,
             ]
         })
         .collect();
@@ -119,19 +119,19 @@ async fn ls(store: &Store, json: bool) -> anyhow::Result<()> {
 }
 
 async fn log(store: &Store, limit: u32, json: bool) -> anyhow::Result<()> {
-    let changes = store.audit_entries(None, limit).await?;
+    let entries = store.audit_entries(None, limit).await?;
     if json {
-        return output::json(&changes);
+        return output::json(&entries);
     }
-    let rows: Vec<[String; 5]> = changes
+    let rows: Vec<[String; 5]> = entries
         .iter()
-        .map(|one| {
+        .map(|entry| {
             [
-                one.at.to_string(),
-                one.who.clone(),
-                one.action.clone(),
-                format!("{} {}", one.method, one.path),
-                one.status.to_string(),
+                entry.at.to_string(),
+                entry.who.clone(),
+                entry.action.clone(),
+                format!("{} {}", entry.method, entry.path),
+                entry.status.to_string(),
             ]
         })
         .collect();
@@ -142,6 +142,6 @@ async fn revoke(store: &Store, id: i64, json: bool) -> anyhow::Result<()> {
     store.revoke_token(id).await?;
     match json {
         true => output::json(&json!({ "revoked": id })),
-        false => output::line("It is revoked."),
+        false => output::line("Token revoked."),
     }
 }

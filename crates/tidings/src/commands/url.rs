@@ -1,5 +1,5 @@
-//! `tidings url`: how Tidings sees a URL. The first thing to ask when two
-//! stories became one, or one became two.
+//! `tidings url`: the identity of a URL. The first thing to check when two stories
+//! became one, or one became two.
 
 use std::io::{self, BufRead as _};
 
@@ -11,37 +11,37 @@ use tidings_url::{FetchUrl, ProxyHosts, Rules, UrlError, legacy};
 use crate::failure::Failure;
 use crate::output;
 
-/// Show the identity of URLs: what is fetched, what is compared, and the key
+/// Show the identity of URLs: fetch URL, canonical URL, keys
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings url 'HTTP://Example.com/a/?utm_source=x#top'
   tidings url --keep ref 'https://example.com/?ref=7'
   tidings url --json - < urls.txt")]
 pub(crate) struct UrlArgs {
-    /// URLs to look at; - reads them from standard input, one a line
+    /// URLs; - reads them from standard input, one per line
     #[arg(required = true, value_name = "URL")]
     urls: Vec<String>,
 
-    /// Parameter to strip besides the tracking ones (a name, or a prefix and *)
+    /// Query parameter to strip besides the tracking ones (a name, or a prefix and *)
     #[arg(long, value_name = "NAME")]
     strip: Vec<String>,
 
-    /// Parameter that means something on this site
+    /// Query parameter that is significant on this site
     #[arg(long, value_name = "NAME")]
     keep: Vec<String>,
 
-    /// /a and /a/ are two pages on this site
+    /// /a and /a/ are different pages on this site
     #[arg(long)]
     keep_trailing_slash: bool,
 
-    /// Gateway that answers for many sites (host or host:port)
+    /// Gateway that serves many sites (host or host:port)
     #[arg(long, value_name = "HOST")]
     proxy_host: Vec<String>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Seen {
+enum Identity {
     Accepted {
         fetch_url: String,
         canonical_url: String,
@@ -65,12 +65,12 @@ pub(crate) fn run(args: &UrlArgs, json: bool) -> Result<(), Failure> {
     let proxies = args.proxy_host.iter().collect();
     let mut refused = 0;
     let mut show = |text: &str| {
-        let seen = look_at(text, &rules, &proxies);
-        refused += usize::from(matches!(seen, Seen::Refused { .. }));
+        let identity = identify(text, &rules, &proxies);
+        refused += usize::from(matches!(identity, Identity::Refused { .. }));
         if json {
-            output::json(&seen)
+            output::json(&identity)
         } else {
-            print(&seen)
+            print(&identity)
         }
     };
     for url in &args.urls {
@@ -89,11 +89,11 @@ pub(crate) fn run(args: &UrlArgs, json: bool) -> Result<(), Failure> {
     }
 }
 
-fn look_at(text: &str, rules: &Rules, proxies: &ProxyHosts) -> Seen {
+fn identify(text: &str, rules: &Rules, proxies: &ProxyHosts) -> Identity {
     match FetchUrl::parse(text) {
         Ok(url) => {
             let canonical = url.canonical(rules);
-            Seen::Accepted {
+            Identity::Accepted {
                 url_key: canonical.key().to_string(),
                 canonical_url: canonical.into(),
                 host_key: url.host_key(proxies).to_string(),
@@ -102,16 +102,16 @@ fn look_at(text: &str, rules: &Rules, proxies: &ProxyHosts) -> Seen {
                 fetch_url: url.into(),
             }
         }
-        Err(UrlError { url, rule }) => Seen::Refused {
+        Err(UrlError { url, rule }) => Identity::Refused {
             url,
             error: rule.to_string(),
         },
     }
 }
 
-fn print(seen: &Seen) -> anyhow::Result<()> {
-    let rows = match seen {
-        Seen::Accepted {
+fn print(identity: &Identity) -> anyhow::Result<()> {
+    let rows = match identity {
+        Identity::Accepted {
             fetch_url,
             canonical_url,
             url_key,
@@ -119,13 +119,13 @@ fn print(seen: &Seen) -> anyhow::Result<()> {
             registrable_domain,
             flattened_url_id: _,
         } => vec![
-            ["fetched", fetch_url],
-            ["compared", canonical_url],
+            ["fetch url", fetch_url],
+            ["canonical url", canonical_url],
             ["url key", url_key],
             ["host key", host_key],
             ["site", registrable_domain],
         ],
-        Seen::Refused { url, error } => vec![["refused", url], ["because", error]],
+        Identity::Refused { url, error } => vec![["refused", url], ["reason", error]],
     };
     let rows: Vec<_> = rows.into_iter().map(|row| row.map(str::to_owned)).collect();
     output::columns(&rows)

@@ -1,19 +1,19 @@
-//! `tidings work`: the loops of this machine, on a store that others share.
+//! `tidings work`: some roles in this process, on a store that others share.
 
 use clap::Args;
 
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::roles::{Role, Roles};
+use crate::run_status::StatusReporter;
 use crate::shutdown::Shutdown;
 use crate::stores;
-use crate::watch::Watch;
 
-/// Run only some of the loops, on a store that other machines share
+/// Run only some roles, on a store that other machines share
 #[derive(Debug, Args)]
 #[command(
-    after_help = "SIGTERM and Ctrl-C end it in order: what is under way is finished within 30
-seconds or given back, and no lease is left.
+    after_help = "SIGTERM and Ctrl-C shut it down gracefully: what is in flight is finished within 30
+seconds or released, and no lease is left.
 
 Examples:
   tidings work --store postgres://me@db/tidings
@@ -22,7 +22,7 @@ Examples:
   tidings work --roles serve"
 )]
 pub(crate) struct WorkArgs {
-    /// Which loops, separated by commas
+    /// Roles to run, comma separated
     #[arg(
         long,
         value_enum,
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &WorkArgs, config: &Config, json: bool) -> Result<(), Fa
         let shutdown = Shutdown::listen()?;
         let roles = Roles::new(&args.roles, &store, net, config).await?;
         roles.announce(json)?;
-        let watch = Watch::new(&store, roles.worker().cloned(), json);
-        Ok(watch.during(&roles, shutdown.requested()).await?)
+        let reporter = StatusReporter::new(&store, roles.worker().cloned(), json);
+        Ok(reporter.run(&roles, shutdown.requested()).await?)
     })
 }

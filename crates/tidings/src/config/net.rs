@@ -1,4 +1,4 @@
-//! The settings of the door to the outside, and the files that they name.
+//! The settings of the HTTP client, and the files that they name.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Settings;
 use super::table::{items, port_range};
 use crate::failure::Failure;
 
-/// How the outside may be asked.
+/// How the HTTP client connects, and what it may reach.
 #[derive(Debug)]
 pub(crate) struct NetConfig {
     options: NetOptions,
@@ -36,7 +36,7 @@ impl NetConfig {
                 connect: seconds("net.connect_seconds"),
                 headers: seconds("net.headers_seconds"),
                 total: seconds("net.total_seconds"),
-                bytes_per_second: settings.get("net.bytes_per_second"),
+                bytes_per_second: settings.get("net.min_bytes_per_second"),
                 page_bytes: settings.get::<u64>("net.page_mib") * MIB,
                 feed_bytes: settings.get::<u64>("net.feed_mib") * MIB,
                 sitemap_bytes: settings.get::<u64>("net.sitemap_mib") * MIB,
@@ -61,7 +61,7 @@ impl NetConfig {
         }
     }
 
-    /// What a site owner is told of who asks.
+    /// The contact for site owners, part of the User-Agent.
     pub(crate) fn contact(&self) -> &str {
         &self.options.contact
     }
@@ -71,7 +71,7 @@ impl NetConfig {
         &self.options.egress
     }
 
-    /// The files that are named, which `options` reads.
+    /// The files that the settings name, which `options` reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.ca_file, &self.auth_file, &self.proxy_file]
             .into_iter()
@@ -79,26 +79,26 @@ impl NetConfig {
             .map(PathBuf::as_path)
     }
 
-    /// For sinks: other addresses, and no passwords of sites.
+    /// For sinks: their own egress rules, and no credentials of sites.
     pub(crate) fn sink_options(&self) -> Result<NetOptions, Failure> {
         let options = self.options()?;
         Ok(NetOptions {
             egress: self.sink_egress.clone(),
             credentials: Vec::new(),
-            // They may be where only some of our ways lead.
+            // A sink may not be reachable from every source address or proxy.
             addresses: Vec::new(),
             proxies: Vec::new(),
             ..options
         })
     }
 
-    /// What a client is built from, with the files read.
+    /// The options of a client, with the files read.
     pub(crate) fn options(&self) -> Result<NetOptions, Failure> {
         let mut options = self.options.clone();
         if let Some(path) = &self.ca_file {
             let read = read_authorities(path).map_err(|error| anyhow!(error));
-            let place = || format!("net.ca_file {} can't be used", path.display());
-            options.authorities = read.with_context(place).map_err(Failure::Unusable)?;
+            let place = || format!("net.ca_file {} can't be loaded", path.display());
+            options.authorities = read.with_context(place).map_err(Failure::InvalidConfig)?;
         }
         if let Some(path) = &self.auth_file {
             options.credentials = read_lines("net.auth_file", path, credentials)?;
@@ -128,18 +128,18 @@ fn read_lines<T>(key: &str, path: &Path, read: Read<T>) -> Result<Vec<T>, Failur
     let place = format!("{key} {}", path.display());
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("{place} can't be read"))
-        .map_err(Failure::Unusable)?;
+        .map_err(Failure::InvalidConfig)?;
     let parsed = parse_lines(&text, read).with_context(|| place);
-    parsed.map_err(Failure::Unusable)
+    parsed.map_err(Failure::InvalidConfig)
 }
 
-/// One of them on each line; `#` starts a comment. A line that is wrong is never
-/// shown: it holds a password.
+/// One entry per line; `#` starts a comment. An invalid line is never shown: it
+/// may hold a password.
 fn parse_lines<T>(text: &str, read: Read<T>) -> anyhow::Result<Vec<T>> {
     let lines = text.lines().map(str::trim).enumerate();
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
-        .map(|(at, line)| read(line).map_err(|why| anyhow!("line {}: {why}", at + 1)))
+        .map(|(index, line)| read(line).map_err(|why| anyhow!("line {}: {why}", index + 1)))
         .collect()
 }
 
@@ -159,7 +159,7 @@ mod tests {
     fn a_wrong_line_is_named_without_its_password() {
         let good = parse_lines("# sites\n\na.example me:pw: x\n", credentials);
         assert_eq!(good.unwrap().len(), 1);
-        let good = parse_lines("# ways\n\nsocks5://me:pw@a.example\n", Proxy::parse);
+        let good = parse_lines("# proxies\n\nsocks5://me:pw@a.example\n", Proxy::parse);
         assert_eq!(good.unwrap().len(), 1);
         let wrong = [
             parse_lines("a.example me:pw\nb.example canary\n", credentials).map(drop),

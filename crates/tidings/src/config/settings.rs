@@ -1,6 +1,6 @@
-//! The four layers that can give a setting its value: default < tidings.toml <
-//! environment < flags. Pure but for reading the file; all problems are found in
-//! one pass, and each says where it is.
+//! The four layers that set values: default < tidings.toml < environment < flags.
+//! Pure but for reading the file; all problems are reported in one pass, each
+//! with its place.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ impl Serialize for Origin {
     }
 }
 
-/// All that is wrong with the configuration, each with its place.
+/// All problems of the configuration, each with its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError(Vec<String>);
 
@@ -65,7 +65,7 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// The tables of the sinks, and where they stand.
+    /// The tables of the sinks, and the file that they are in.
     pub(super) fn sinks(&self) -> (Option<&Value>, String) {
         (self.table.get("sinks"), self.path.display().to_string())
     }
@@ -109,7 +109,7 @@ fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
     })
 }
 
-/// A value given on the command line.
+/// A value set on the command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Flag {
     name: &'static str,
@@ -117,7 +117,7 @@ pub(crate) struct Flag {
     value: String,
 }
 
-/// The settings that the global flags give.
+/// The settings that the global flags set.
 pub(crate) fn flags(global: &Global) -> Result<Vec<Flag>, ConfigError> {
     let named = [
         ("--store", "store", &global.store),
@@ -150,7 +150,7 @@ pub(crate) fn flags(global: &Global) -> Result<Vec<Flag>, ConfigError> {
     Ok(flags)
 }
 
-/// One setting with the value that holds.
+/// One setting with its effective value.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(crate) setting: &'static Setting,
@@ -159,8 +159,8 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    /// The value as it may be shown.
-    pub(crate) fn shown(&self) -> String {
+    /// The value with a password masked.
+    pub(crate) fn masked(&self) -> String {
         let Some((start, rest)) = self.value.split_once("://") else {
             return self.value.clone();
         };
@@ -179,15 +179,15 @@ impl Resolved {
 pub(crate) struct Settings(Vec<Resolved>);
 
 impl Settings {
-    /// Lays the layers over each other; the last one that speaks wins.
+    /// Merges the layers; the last one that sets a value wins.
     pub(crate) fn resolve(
         file: Option<&File>,
         environment: &BTreeMap<String, String>,
         flags: &[Flag],
     ) -> Result<Self, ConfigError> {
         let mut problems = Vec::new();
-        let mut given: BTreeMap<&str, (String, Origin)> = BTreeMap::new();
-        let mut give = |key: &str, value: String, origin: Origin, place: &str| match setting(key) {
+        let mut values: BTreeMap<&str, (String, Origin)> = BTreeMap::new();
+        let mut set = |key: &str, value: String, origin: Origin, place: &str| match setting(key) {
             None => problems.push(unknown(
                 place,
                 "setting",
@@ -196,7 +196,7 @@ impl Settings {
             )),
             Some(setting) => match setting.check(&value) {
                 Ok(()) => {
-                    given.insert(setting.key, (value, origin));
+                    values.insert(setting.key, (value, origin));
                 }
                 Err(why) => problems.push(format!("{place}: {key}: {why}")),
             },
@@ -208,21 +208,21 @@ impl Settings {
             let mut table = file.table.clone();
             table.remove("sinks");
             for (key, value) in flatten(&table) {
-                give(&key, value, Origin::File(file.path.clone()), &place);
+                set(&key, value, Origin::File(file.path.clone()), &place);
             }
         }
         for setting in SETTINGS {
-            let set = setting
+            let found = setting
                 .variables()
                 .find_map(|name| environment.get(&name).map(|value| (name, value)));
-            if let Some((name, value)) = set {
+            if let Some((name, value)) = found {
                 let place = format!("environment {name}");
-                let value = setting.spelled(&name, value);
-                give(setting.key, value, Origin::Environment(name), &place);
+                let value = setting.in_our_unit(&name, value);
+                set(setting.key, value, Origin::Environment(name), &place);
             }
         }
         for flag in flags {
-            give(
+            set(
                 &flag.key,
                 flag.value.clone(),
                 Origin::Flag(flag.name),
@@ -234,7 +234,7 @@ impl Settings {
             return Err(ConfigError(problems));
         }
         let resolved = |setting: &'static Setting| {
-            let (value, origin) = given
+            let (value, origin) = values
                 .remove(setting.key)
                 .unwrap_or_else(|| (setting.default.to_owned(), Origin::Default));
             Resolved {
@@ -253,11 +253,11 @@ impl Settings {
     /// The text of a setting that is in the table.
     pub(crate) fn text(&self, key: &str) -> &str {
         let found = self.0.iter().find(|resolved| resolved.setting.key == key);
-        &found.expect("only keys of the table are asked for").value
+        &found.expect("only keys of the table are read").value
     }
 
-    /// A setting as its type. The table's kinds are checked when the layers are
-    /// laid, so a value that does not parse is a wrong table.
+    /// A setting as its type. Values are checked against the table's kinds when
+    /// the layers are merged, so a value that does not parse is a defect of the table.
     pub(crate) fn get<T: FromStr<Err: fmt::Debug>>(&self, key: &str) -> T {
         self.text(key)
             .parse()
@@ -281,7 +281,7 @@ fn flatten(table: &Table) -> Vec<(String, String)> {
     flat
 }
 
-/// A value as a flag would spell it; the items of a list stand behind commas.
+/// A value as a flag would spell it; the items of a list are comma separated.
 fn as_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -390,19 +390,19 @@ mod tests {
             ("postgres://me@db/tidings", "postgres://me@db/tidings"),
             ("sqlite:a.db", "sqlite:a.db"),
         ];
-        for (value, shown) in rows {
+        for (value, masked) in rows {
             let settings =
                 Settings::resolve(None, &environment(&[("FRONTIER_DB_URL", value)]), &[]).unwrap();
             let store = settings.iter().find(|r| r.setting.key == "store").unwrap();
-            assert_eq!(store.shown(), shown);
+            assert_eq!(store.masked(), masked);
         }
     }
 
     #[test]
-    fn a_borrowed_name_works_alone() {
+    fn a_name_of_another_system_works_alone() {
         let rows = [
             ("LOG_LEVEL", "error", "log.level", "error"),
-            ("FETCH_CONCURRENCY", "20", "fetch.at_once", "20"),
+            ("FETCH_CONCURRENCY", "20", "fetch.concurrency", "20"),
             ("FETCH_TIMEOUT_MS", "1500", "net.total_seconds", "2"),
             (
                 "TIDINGS_NET_TOTAL_SECONDS",
@@ -413,7 +413,7 @@ mod tests {
             (
                 "AUTO_COLLECT_INTERVAL_MINUTES",
                 "30",
-                "collect.every_minutes",
+                "collect.interval_minutes",
                 "30",
             ),
         ];
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn all_mistakes_are_told_at_once() {
+    fn all_mistakes_are_reported_together() {
         let all = problems("a = 1\nb = 2", &[("LOG_LEVEL", "x")], &[]);
         assert!(
             all.starts_with("the configuration has 3 problems\n"),

@@ -1,25 +1,25 @@
 //! The sinks of the configuration file: one table each, `[sinks.NAME]`. The
-//! embedded search is there without being named.
+//! embedded search exists without a table.
 
 use tidings_sinks::SinkConfig;
 use toml::{Table, Value};
 
-/// A sink and what the outbox should know of it.
+/// A sink, and whether the outbox queues duplicates for it.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedSink {
     pub(crate) name: String,
     pub(crate) config: SinkConfig,
-    /// Whether it gets documents whose text another one has already.
+    /// Whether it receives documents that duplicate the text of another.
     pub(crate) wants_duplicates: bool,
 }
 
-/// The address of a Gorse that other tools of the trade name in the environment.
+/// The variable by which the reference systems name a Gorse server.
 pub(super) const GORSE_URL: &str = "GORSE_BASE_URL";
 const GORSE: &str = "gorse";
 /// The name of the embedded search, and of its folder.
 pub(crate) const SEARCH: &str = "search";
 
-/// Reads the tables; every problem with its place.
+/// Parses the tables; every problem with its place.
 pub(super) fn read(
     tables: Option<&Value>,
     place: &str,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn a_problem_is_named_with_its_place() {
         let rows = [
             (
                 "[sinks.a]\nkind = 'webhok'",

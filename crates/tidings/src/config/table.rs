@@ -1,18 +1,18 @@
-//! Every setting, in one table: its key, its other names, its default, what it
-//! may be. A setting that is not here does not exist.
+//! Every setting, in one table: its key, its other names, its default, its
+//! allowed values. A setting that is not here does not exist.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use tidings_net::IpNet;
 
-/// One thing that can be configured.
+/// One setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
     /// Its name in the file, with dots: `log.level`.
     pub(crate) key: &'static str,
     /// Names in the environment that are accepted beside `TIDINGS_LOG_LEVEL`,
-    /// because other tools of the trade use them.
+    /// because the reference systems use them.
     pub(super) other_names: &'static [&'static str],
     pub(super) default: &'static str,
     pub(super) kind: Kind,
@@ -25,12 +25,12 @@ pub(super) enum Kind {
     Text,
     OneOf(&'static [&'static str]),
     Number {
-        least: u64,
-        most: u64,
+        min: u64,
+        max: u64,
     },
     /// An IP address and a port.
     Address,
-    /// Any number of items behind commas, each of which must pass.
+    /// Comma separated items, each of which must be valid.
     List(fn(&str) -> Result<(), String>),
 }
 
@@ -41,133 +41,115 @@ pub(super) static SETTINGS: &[Setting] = &[
         other_names: &["FRONTIER_DB_URL"],
         default: "",
         kind: Kind::Text,
-        about: "where everything is kept; empty: tidings.db in the data folder",
+        about: "store address; empty: tidings.db in the data folder",
     },
     Setting {
         key: "data_dir",
         other_names: &[],
         default: "tidings-data",
         kind: Kind::Text,
-        about: "folder of the embedded store",
+        about: "folder of the embedded store, the search index and the page archive",
     },
     Setting {
         key: "log.level",
         other_names: &["LOG_LEVEL"],
         default: "info",
         kind: Kind::OneOf(&["error", "warn", "info", "debug", "trace"]),
-        about: "which messages are logged",
+        about: "log level",
     },
     Setting {
         key: "log.format",
         other_names: &["LOG_FORMAT"],
         default: "pretty",
         kind: Kind::OneOf(&["pretty", "json"]),
-        about: "one line of text or of JSON an event",
+        about: "log format: text or JSON, one line per event",
     },
     Setting {
         key: "net.contact",
         other_names: &[],
         default: "",
         kind: Kind::Text,
-        about: "a page or address that tells site owners who asks; part of the User-Agent",
+        about: "URL or e-mail address for site owners; part of the User-Agent",
     },
     Setting {
         key: "net.connect_seconds",
         other_names: &[],
         default: "10",
-        kind: Kind::Number {
-            least: 1,
-            most: 600,
-        },
-        about: "time for DNS, TCP and TLS together",
+        kind: Kind::Number { min: 1, max: 600 },
+        about: "timeout for DNS, TCP and TLS together",
     },
     Setting {
         key: "net.headers_seconds",
         other_names: &[],
         default: "10",
-        kind: Kind::Number {
-            least: 1,
-            most: 600,
-        },
-        about: "time from the request to the headers",
+        kind: Kind::Number { min: 1, max: 600 },
+        about: "timeout from the request to the response headers",
     },
     Setting {
         key: "net.total_seconds",
         other_names: &["FETCH_TIMEOUT_MS"],
         default: "30",
-        kind: Kind::Number {
-            least: 1,
-            most: 3600,
-        },
-        about: "time for one answer, redirects not included",
+        kind: Kind::Number { min: 1, max: 3600 },
+        about: "timeout for one response, redirects not included",
     },
     Setting {
-        key: "net.bytes_per_second",
+        key: "net.min_bytes_per_second",
         other_names: &[],
         default: "1024",
         kind: Kind::Number {
-            least: 0,
-            most: 1_000_000_000,
+            min: 0,
+            max: 1_000_000_000,
         },
-        about: "slower bodies are given up",
+        about: "a response body that arrives slower is aborted",
     },
     Setting {
         key: "net.page_mib",
         other_names: &[],
         default: "10",
-        kind: Kind::Number {
-            least: 1,
-            most: 1024,
-        },
-        about: "largest page, decompressed",
+        kind: Kind::Number { min: 1, max: 1024 },
+        about: "max size of a page, decompressed",
     },
     Setting {
         key: "net.feed_mib",
         other_names: &[],
         default: "20",
-        kind: Kind::Number {
-            least: 1,
-            most: 1024,
-        },
-        about: "largest feed, decompressed",
+        kind: Kind::Number { min: 1, max: 1024 },
+        about: "max size of a feed, decompressed",
     },
     Setting {
         key: "net.sitemap_mib",
         other_names: &[],
         default: "50",
-        kind: Kind::Number {
-            least: 1,
-            most: 1024,
-        },
-        about: "largest sitemap, decompressed",
+        kind: Kind::Number { min: 1, max: 1024 },
+        about: "max size of a sitemap, decompressed",
     },
     Setting {
         key: "net.redirects",
         other_names: &[],
         default: "5",
-        kind: Kind::Number { least: 0, most: 20 },
-        about: "how many are followed",
+        kind: Kind::Number { min: 0, max: 20 },
+        about: "max redirects followed per request",
     },
     Setting {
         key: "net.dns",
         other_names: &[],
         default: "",
         kind: Kind::List(dns_server),
-        about: "DNS servers to ask instead of the system's (address:port, …)",
+        about: "DNS servers to query instead of the system's (address:port, …)",
     },
     Setting {
         key: "net.addresses",
         other_names: &[],
         default: "",
         kind: Kind::List(own_address),
-        about: "addresses of this machine to ask from, a host always from the same one; empty: the system chooses",
+        about: "source addresses of this machine for requests, the same one for each host; empty: the system chooses",
     },
     Setting {
         key: "net.proxy_file",
         other_names: &[],
         default: "",
         kind: Kind::Text,
-        about: "file with a line for each proxy to ask through (socks5://user:password@host:port, or http://…); a host always by the same one",
+        about: "file of proxies, one per line (socks5://user:password@host:port, or http://…); the same one for each host",
     },
     Setting {
         key: "net.ca_file",
@@ -181,126 +163,117 @@ pub(super) static SETTINGS: &[Setting] = &[
         other_names: &[],
         default: "",
         kind: Kind::Text,
-        about: "file with a line `domain user:password` for each site that wants one",
+        about: "file of site credentials, one `domain user:password` per line",
     },
     Setting {
         key: "egress.allow",
         other_names: &[],
         default: "",
         kind: Kind::List(range),
-        about: "closed address ranges to open (for example 10.1.2.0/24, …)",
+        about: "blocked address ranges to allow (for example 10.1.2.0/24, …)",
     },
     Setting {
         key: "egress.ports",
         other_names: &[],
         default: "80, 443, 8000-8999",
         kind: Kind::List(ports),
-        about: "ports that may be reached",
+        about: "ports that may be connected to",
     },
     Setting {
-        key: "fetch.at_once",
+        key: "fetch.concurrency",
         other_names: &["FETCH_CONCURRENCY"],
         default: "256",
         kind: Kind::Number {
-            least: 1,
-            most: 10_000,
+            min: 1,
+            max: 10_000,
         },
-        about: "pages under way at once in this process",
+        about: "max pages in flight in this process",
     },
     Setting {
-        key: "fetch.cores",
+        key: "extract.threads",
         other_names: &[],
         default: "0",
-        kind: Kind::Number {
-            least: 0,
-            most: 1024,
-        },
-        about: "threads that read pages; 0: one for each core",
+        kind: Kind::Number { min: 0, max: 1024 },
+        about: "threads that extract articles from pages; 0: one per core",
     },
     Setting {
         key: "fetch.host_delay_ms",
         other_names: &[],
         default: "1000",
         kind: Kind::Number {
-            least: 0,
-            most: 3_600_000,
+            min: 0,
+            max: 3_600_000,
         },
-        about: "between two requests to a host that says nothing else",
+        about: "default delay between two requests to a host",
     },
     Setting {
         key: "fetch.max_per_host",
         other_names: &[],
         default: "1",
-        kind: Kind::Number { least: 1, most: 64 },
-        about: "requests under way to one host, over all machines",
+        kind: Kind::Number { min: 1, max: 64 },
+        about: "max requests in flight to one host, over all machines",
     },
     Setting {
         key: "work.lease_seconds",
         other_names: &[],
         default: "60",
-        kind: Kind::Number {
-            least: 2,
-            most: 3600,
-        },
-        about: "a URL is another's when its process gave no sign of life for so long; a delivery after twice, a poll after five times as long",
+        kind: Kind::Number { min: 2, max: 3600 },
+        about: "lease of a URL; another process may claim it when the lease expires. Deliveries have twice, polls five times this lease",
     },
     Setting {
-        key: "fetch.keep_html",
+        key: "fetch.archive_html",
         other_names: &[],
         default: "false",
         kind: Kind::OneOf(&["false", "true"]),
-        about: "whether pages are kept as they came, in the data folder",
+        about: "whether fetched pages are stored unchanged in the page archive of the data folder",
     },
     Setting {
-        key: "poll.at_once",
+        key: "poll.concurrency",
         other_names: &[],
         default: "10",
-        kind: Kind::Number {
-            least: 1,
-            most: 500,
-        },
-        about: "feeds polled at once by this process",
+        kind: Kind::Number { min: 1, max: 500 },
+        about: "max feed polls in flight in this process",
     },
     Setting {
-        key: "collect.every_minutes",
+        key: "collect.interval_minutes",
         other_names: &["AUTO_COLLECT_INTERVAL_MINUTES"],
         default: "0",
         kind: Kind::Number {
-            least: 0,
-            most: 60 * 24 * 30,
+            min: 0,
+            max: 60 * 24 * 30,
         },
-        about: "a run over all sources so often, over all machines; 0: never by itself",
+        about: "interval of scheduled runs over all sources, one per interval over all machines; 0: none",
     },
     Setting {
         key: "search.enabled",
         other_names: &[],
         default: "true",
         kind: Kind::OneOf(&["false", "true"]),
-        about: "whether documents go into the embedded search",
+        about: "whether documents are indexed in the embedded search",
     },
     Setting {
-        key: "outbox.bound",
+        key: "outbox.max_pending",
         other_names: &[],
         default: "1000000",
         kind: Kind::Number {
-            least: 1,
-            most: u64::MAX,
+            min: 1,
+            max: u64::MAX,
         },
-        about: "nothing is fetched while a sink has more documents waiting",
+        about: "fetching stops while a sink has more documents pending",
     },
     Setting {
         key: "sink.allow",
         other_names: &[],
         default: "",
         kind: Kind::List(range),
-        about: "closed address ranges that sinks, and nothing else, may reach",
+        about: "blocked address ranges that sinks, and nothing else, may connect to",
     },
     Setting {
         key: "sink.ports",
         other_names: &[],
         default: "1-65535",
         kind: Kind::List(ports),
-        about: "ports that sinks may reach",
+        about: "ports that sinks may connect to",
     },
     Setting {
         key: "server.enabled",
@@ -314,22 +287,22 @@ pub(super) static SETTINGS: &[Setting] = &[
         other_names: &[],
         default: "127.0.0.1:8500",
         kind: Kind::Address,
-        about: "where they are served; a token is always needed",
+        about: "address and port of the API and the dashboard; a token is always required",
     },
     Setting {
         key: "server.public_hosts",
         other_names: &[],
         default: "",
         kind: Kind::List(host_name),
-        about: "names under which they are reached, besides localhost",
+        about: "host names under which they are reached, besides localhost",
     },
     Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",
         kind: Kind::Number {
-            least: 1,
-            most: 1_000_000,
+            min: 1,
+            max: 1_000_000,
         },
         about: "sites of the simulated web",
     },
@@ -338,20 +311,20 @@ pub(super) static SETTINGS: &[Setting] = &[
         other_names: &[],
         default: "100",
         kind: Kind::Number {
-            least: 0,
-            most: 1_000_000,
+            min: 0,
+            max: 1_000_000,
         },
-        about: "articles that each of them starts with",
+        about: "articles that each site starts with",
     },
     Setting {
         key: "demo.seed",
         other_names: &[],
         default: "7",
         kind: Kind::Number {
-            least: 0,
-            most: u64::MAX,
+            min: 0,
+            max: u64::MAX,
         },
-        about: "the seed that everything simulated follows from",
+        about: "seed of the simulated web",
     },
 ];
 
@@ -360,14 +333,14 @@ pub(super) const OTHER_VARIABLES: &[&str] = &["TIDINGS_BENCH_CORPUS", "TIDINGS_C
 
 impl Setting {
     pub(super) fn variables(&self) -> impl Iterator<Item = String> + '_ {
-        // The program's own name wins over the borrowed ones.
+        // Our own name wins over those of the reference systems.
         let own = format!("TIDINGS_{}", self.key.replace('.', "_").to_uppercase());
         std::iter::once(own).chain(self.other_names.iter().map(|name| (*name).to_owned()))
     }
 
-    /// A value as the variable of this name spells it. Other tools count in
+    /// A value in the unit of the setting. The reference systems count in
     /// milliseconds where we count in seconds.
-    pub(super) fn spelled(&self, variable: &str, value: &str) -> String {
+    pub(super) fn in_our_unit(&self, variable: &str, value: &str) -> String {
         let is_other = self.other_names.contains(&variable);
         let is_finer = variable.ends_with("_MS") && self.key.ends_with("_seconds");
         match value.trim().parse::<u64>() {
@@ -381,10 +354,10 @@ impl Setting {
             Kind::Text => Ok(()),
             Kind::OneOf(choices) if choices.contains(&value) => Ok(()),
             Kind::OneOf(choices) => Err(format!("{value:?} is not one of {}", choices.join(", "))),
-            Kind::Number { least, most } => match value.parse::<u64>() {
-                Ok(number) if (least..=most).contains(&number) => Ok(()),
+            Kind::Number { min, max } => match value.parse::<u64>() {
+                Ok(number) if (min..=max).contains(&number) => Ok(()),
                 _ => Err(format!(
-                    "{value:?} is not a whole number from {least} to {most}"
+                    "{value:?} is not a whole number from {min} to {max}"
                 )),
             },
             Kind::Address => match value.parse::<SocketAddr>() {

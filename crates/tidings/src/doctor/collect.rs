@@ -1,5 +1,5 @@
-//! Reads the facts that findings are made of: from the store, the configuration
-//! and this machine. Judges nothing and changes nothing.
+//! Reads the facts that findings are derived from: the store, the configuration
+//! and this machine. Diagnoses nothing and changes nothing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,56 +8,56 @@ use jiff::Timestamp;
 use tidings_server::Health;
 use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store, StoreOptions};
 
-use super::feeds::{FeedFacts, LATE, SILENT, Troubled};
+use super::feeds::{FailingSource, FeedFacts, OVERDUE_AFTER, SILENT_AFTER};
 use super::frontier::FrontierFacts;
 use super::machine::MachineFacts;
 use super::sinks::SinkFacts;
 use super::store::StoreFacts;
-use super::{Everything, Facts, Kept};
+use super::{Facts, StoreContents, StoreState};
 use crate::config::Config;
 use crate::stores;
 
 const PAGE: u32 = 1000;
-/// Reasons for which URLs were given up.
-const REASONS: u32 = 20;
-/// Polls by which a source in trouble is judged, as the dashboard does.
-const POLLS: u32 = 30;
+/// Reasons of permanent failures that are read.
+const MAX_REASONS: u32 = 20;
+/// Polls by which the health of a failing source is derived, as the dashboard does.
+const HEALTH_POLLS: u32 = 30;
 
 pub(crate) async fn facts(config: &Config) -> Facts {
     Facts {
         machine: machine(config),
-        kept: kept(config).await,
+        store: store_state(config).await,
     }
 }
 
-async fn kept(config: &Config) -> Kept {
+async fn store_state(config: &Config) -> StoreState {
     let address = config.store_address();
     match Store::schema_version(&address).await {
-        Ok(None) => return Kept::Nothing,
-        Ok(Some(found)) if found < SCHEMA_VERSION => return Kept::Older { found },
-        // Opening says why it can't be asked.
+        Ok(None) => return StoreState::Missing,
+        Ok(Some(found)) if found < SCHEMA_VERSION => return StoreState::Outdated { found },
+        // Opening says why it can't be read.
         Ok(Some(_)) | Err(_) => {}
     }
     let store = match stores::open(&address, config).await {
         Ok(store) => store,
         Err(failure) => {
-            return Kept::Closed {
+            return StoreState::Unavailable {
                 place: "the store".to_owned(),
                 why: failure.to_string(),
             };
         }
     };
-    match everything(&store, config).await {
-        Ok(all) => Kept::All(Box::new(all)),
-        Err(error) => Kept::Closed {
+    match contents(&store, config).await {
+        Ok(contents) => StoreState::Open(Box::new(contents)),
+        Err(error) => StoreState::Unavailable {
             place: store.place().to_owned(),
             why: error.to_string(),
         },
     }
 }
 
-async fn everything(store: &Store, config: &Config) -> tidings_store::Result<Everything> {
-    Ok(Everything {
+async fn contents(store: &Store, config: &Config) -> tidings_store::Result<StoreContents> {
+    Ok(StoreContents {
         store: store_facts(store).await?,
         frontier: frontier(store, config).await?,
         feeds: feeds(store, config).await?,
@@ -68,26 +68,26 @@ async fn everything(store: &Store, config: &Config) -> tidings_store::Result<Eve
 async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
     let diagnostics = store.diagnostics().await?;
     let before = Moment::from(Timestamp::now());
-    let theirs = store.now().await?;
+    let store_time = store.now().await?;
     let after = Moment::from(Timestamp::now());
-    // Between the two the answer was given.
-    let apart = before.since(theirs).max(theirs.since(after));
+    // The store read its clock between the two.
+    let offset = before.since(store_time).max(store_time.since(after));
     Ok(StoreFacts {
         place: store.place().to_owned(),
         schema_version: SCHEMA_VERSION,
         bytes: diagnostics.bytes,
         connections: diagnostics.connections,
-        pool: StoreOptions::default().connections as u64,
-        clock: apart,
+        pool_size: StoreOptions::default().connections as u64,
+        clock_offset: offset,
     })
 }
 
 async fn frontier(store: &Store, config: &Config) -> tidings_store::Result<FrontierFacts> {
     let stats = store.stats().await?;
     let count = |status: &str| stats.by_status.get(status).copied().unwrap_or(0);
-    let late = store.overdue_hosts().await?;
-    let slowest = late.iter().find(|hosts| hosts.late == Overdue::Gated);
-    let queue_of_slowest = match slowest {
+    let overdue = store.overdue_hosts().await?;
+    let slowest = overdue.iter().find(|hosts| hosts.late == Overdue::Gated);
+    let slowest_host_queue = match slowest {
         Some(hosts) => {
             let of_host = store.host_stats(hosts.id).await?.by_status;
             let waiting = ["pending", "failed"].map(|status| of_host.get(status).copied());
@@ -98,12 +98,12 @@ async fn frontier(store: &Store, config: &Config) -> tidings_store::Result<Front
     Ok(FrontierFacts {
         urls: stats.by_status.values().sum::<i64>().unsigned_abs(),
         dead: count("dead").unsigned_abs(),
-        late,
+        overdue,
         leases: store.leases().await?,
-        permanent_failures: store.permanent_failures(REASONS).await?,
-        queue_of_slowest,
-        is_outbox_full: store.outbox_exceeds(config.outbox_bound).await?,
-        at_once: config.fetch.at_once,
+        permanent_failures: store.permanent_failures(MAX_REASONS).await?,
+        slowest_host_queue,
+        is_outbox_full: store.outbox_exceeds(config.outbox_max_pending).await?,
+        concurrency: config.fetch.concurrency,
     })
 }
 
@@ -114,7 +114,7 @@ async fn feeds(store: &Store, config: &Config) -> tidings_store::Result<FeedFact
     let last_poll = polled.filter_map(|feed| feed.last_polled_at).max();
     let mut facts = FeedFacts {
         last_poll: last_poll.map(|last| now.since(last)),
-        polls_at_once: config.polls_at_once,
+        poll_concurrency: config.poll_concurrency,
         ..FeedFacts::default()
     };
     let mut after = i64::MIN;
@@ -145,7 +145,7 @@ async fn feeds_by_source(store: &Store) -> tidings_store::Result<HashMap<i64, Ve
         };
         after = last.feed_id;
         for feed in feeds {
-            // What was learned of it is long, and not asked for here.
+            // The polling model is long, and not needed here.
             let feed = Feed {
                 policy: String::new(),
                 ..feed
@@ -169,34 +169,34 @@ async fn add_source(
         return Ok(());
     }
     for feed in feeds.iter().filter(|feed| feed.paused_reason.is_none()) {
-        let late = now.since(feed.next_poll_at);
-        if late >= LATE {
-            facts.late += 1;
-            facts.longest_late = facts.longest_late.max(late);
+        let overdue = now.since(feed.next_poll_at);
+        if overdue >= OVERDUE_AFTER {
+            facts.overdue += 1;
+            facts.longest_overdue = facts.longest_overdue.max(overdue);
         }
     }
-    let is_troubled = |feed: &Feed| feed.consecutive_errors > 0 || feed.paused_reason.is_some();
-    let Some(troubled) = feeds.iter().find(|feed| is_troubled(feed)) else {
-        let news = feeds.iter().filter_map(|feed| feed.last_new_at).max();
+    let is_failing = |feed: &Feed| feed.consecutive_errors > 0 || feed.paused_reason.is_some();
+    let Some(failing) = feeds.iter().find(|feed| is_failing(feed)) else {
+        let last_new = feeds.iter().filter_map(|feed| feed.last_new_at).max();
         let is_polled = feeds.iter().any(|feed| feed.last_polled_at.is_some());
-        let quiet = now.since(news.unwrap_or(source.created_at));
-        if is_polled && quiet >= SILENT {
+        let quiet = now.since(last_new.unwrap_or(source.created_at));
+        if is_polled && quiet >= SILENT_AFTER {
             facts.silent.push((source.name.clone(), quiet));
         }
         return Ok(());
     };
-    let polls = store.fetch_log(troubled.feed_id, POLLS).await?;
+    let polls = store.fetch_log(failing.feed_id, HEALTH_POLLS).await?;
     let health = Health::of(source, feeds, &polls);
-    let told = Troubled {
+    let failing = FailingSource {
         name: source.name.clone(),
-        why: match &troubled.last_error {
+        why: match &failing.last_error {
             Some(error) => format!("{} ({error})", health.why),
             None => health.why,
         },
     };
     match health.word {
-        "paused" => facts.paused.push(told),
-        "failing" => facts.failing.push(told),
+        "paused" => facts.paused.push(failing),
+        "failing" => facts.failing.push(failing),
         _ => {}
     }
     Ok(())
@@ -207,13 +207,13 @@ async fn sinks(store: &Store, config: &Config) -> tidings_store::Result<Vec<Sink
     let mut found = Vec::new();
     for state in store.outbox().await? {
         let due = store.next_delivery_due(&state.sink).await?;
-        let deaths = store.dead_letters(&state.sink, None, 1).await?;
+        let dead_letters = store.dead_letters(&state.sink, None, 1).await?;
         found.push(SinkFacts {
             is_configured: config.sinks.iter().any(|sink| sink.name == state.sink),
             oldest: state.oldest.map(|oldest| now.since(oldest)),
-            due: due.map(|due| now.since(due)).unwrap_or_default(),
-            last_death: deaths.into_iter().next().map(|letter| letter.reason),
-            bound: config.outbox_bound,
+            overdue: due.map(|due| now.since(due)).unwrap_or_default(),
+            last_dead_letter: dead_letters.into_iter().next().map(|letter| letter.reason),
+            max_pending: config.outbox_max_pending,
             state,
         });
     }
@@ -226,7 +226,7 @@ fn machine(config: &Config) -> MachineFacts {
         folder: config.data_dir().display().to_string(),
         disk: disk(config.data_dir()),
         open_files: open_files(),
-        at_once: config.fetch.at_once as u64,
+        concurrency: config.fetch.concurrency as u64,
         contact: config.net.contact().to_owned(),
         allowed: egress.allow.clone(),
         ports: egress.ports.clone(),
@@ -235,15 +235,15 @@ fn machine(config: &Config) -> MachineFacts {
     }
 }
 
-/// Free and all bytes of the disk that a folder is on, or will be.
+/// Free and total bytes of the disk that a folder is on, or will be.
 fn disk(folder: &Path) -> Option<(u64, u64)> {
     let folder = std::path::absolute(folder).ok()?;
     let there: PathBuf = folder.ancestors().find(|path| path.exists())?.to_owned();
-    let room = rustix::fs::statvfs(&there).ok()?;
-    Some((room.f_bavail * room.f_frsize, room.f_blocks * room.f_frsize))
+    let disk = rustix::fs::statvfs(&there).ok()?;
+    Some((disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize))
 }
 
-/// As the system says of this process; only Linux says it in a file.
+/// The limit of this process; only Linux has it in a file.
 fn open_files() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits

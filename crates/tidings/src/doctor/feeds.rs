@@ -1,54 +1,54 @@
-//! Sources and their feeds: which fail, which are late, which have fallen
-//! silent, and whether anybody polls at all. Pure.
+//! Sources and their feeds: which fail, which are overdue, which have fallen
+//! silent, and whether any process polls. Pure.
 
 use std::time::Duration;
 
 use super::Finding;
-use crate::words::{count, duration};
+use crate::format::{count, duration};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FeedFacts {
     /// Sources that are enabled.
     pub(super) sources: u64,
     pub(super) feeds: u64,
-    /// Sources that are in trouble: their name and why, by the dashboard's words.
-    pub(super) failing: Vec<Troubled>,
-    pub(super) paused: Vec<Troubled>,
+    /// By the same rules as on the dashboard.
+    pub(super) failing: Vec<FailingSource>,
+    pub(super) paused: Vec<FailingSource>,
     pub(super) without_feed: Vec<String>,
-    /// Feeds that should have been polled long ago.
-    pub(super) late: u64,
-    pub(super) longest_late: Duration,
-    /// Since any feed was polled.
+    /// Feeds that are overdue.
+    pub(super) overdue: u64,
+    pub(super) longest_overdue: Duration,
+    /// Time since any feed was polled.
     pub(super) last_poll: Option<Duration>,
-    /// Sources that answer and bring nothing any more, and for how long.
+    /// Sources whose polls succeed without new items, and for how long.
     pub(super) silent: Vec<(String, Duration)>,
-    /// What was asked for within the last hour and failed.
+    /// Tasks that failed within the last hour.
     pub(super) failed_tasks: Vec<String>,
-    pub(super) polls_at_once: usize,
+    pub(super) poll_concurrency: usize,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Troubled {
+pub(super) struct FailingSource {
     pub(super) name: String,
     pub(super) why: String,
 }
 
-/// A feed is late when it is due for so long.
-pub(super) const LATE: Duration = Duration::from_secs(300);
-/// A source that has brought nothing for so long is silent.
-pub(super) const SILENT: Duration = Duration::from_secs(30 * 86_400);
+/// A feed that is due for longer is overdue.
+pub(super) const OVERDUE_AFTER: Duration = Duration::from_secs(300);
+/// A source without a new item for longer is silent.
+pub(super) const SILENT_AFTER: Duration = Duration::from_secs(30 * 86_400);
 
-pub(super) fn judge(facts: &FeedFacts) -> Vec<Finding> {
+pub(super) fn diagnose(facts: &FeedFacts) -> Vec<Finding> {
     if facts.sources == 0 {
-        return vec![Finding::notable(
+        return vec![Finding::warning(
             "sources",
-            "there are none that are enabled",
-            "nothing new is found without sources",
+            "no source is enabled",
+            "no URLs are discovered without sources",
             "tidings add https://example.com/",
         )];
     }
     let mut found = Vec::new();
-    found.extend(unattended(facts));
+    found.extend(overdue(facts));
     found.extend(paused(facts));
     found.extend(failing(facts));
     found.extend(without_feed(facts));
@@ -56,39 +56,39 @@ pub(super) fn judge(facts: &FeedFacts) -> Vec<Finding> {
     found.extend(failed_tasks(facts));
     if found.is_empty() {
         let (sources, feeds) = (count(facts.sources, "source"), count(facts.feeds, "feed"));
-        found.push(Finding::fine(
+        found.push(Finding::ok(
             "sources",
-            format!("{sources} with {feeds}, all polled in time"),
+            format!("{sources} with {feeds}, all polled on time"),
         ));
     }
     found
 }
 
-fn unattended(facts: &FeedFacts) -> Option<Finding> {
-    if facts.late == 0 {
+fn overdue(facts: &FeedFacts) -> Option<Finding> {
+    if facts.overdue == 0 {
         return None;
     }
     let what = format!(
-        "{} should have been polled, the first {} ago",
-        count(facts.late, "feed"),
-        duration(facts.longest_late)
+        "{} overdue, the oldest for {}",
+        count(facts.overdue, "feed"),
+        duration(facts.longest_overdue)
     );
     Some(match facts.last_poll {
-        Some(ago) if ago < LATE => Finding::notable(
+        Some(ago) if ago < OVERDUE_AFTER => Finding::warning(
             "polling",
             what,
             format!(
-                "feeds are polled, but not as fast as they are due; a process polls {} at once",
-                facts.polls_at_once
+                "feeds are polled, but slower than they become due; poll.concurrency is {}",
+                facts.poll_concurrency
             ),
-            format!("tidings run --set poll.at_once={}", facts.polls_at_once * 2),
+            format!("tidings run --set poll.concurrency={}", facts.poll_concurrency * 2),
         ),
-        ago => Finding::trouble(
+        ago => Finding::error(
             "polling",
             what,
             match ago {
                 Some(ago) => format!(
-                    "the last poll of any feed ended {} ago: no process with the role poll is running on this store",
+                    "the last poll of any feed was {} ago: no process with the role poll is running on this store",
                     duration(ago)
                 ),
                 None => "no feed was ever polled: no process with the role poll is running on this store".to_owned(),
@@ -100,7 +100,7 @@ fn unattended(facts: &FeedFacts) -> Option<Finding> {
 
 fn paused(facts: &FeedFacts) -> Option<Finding> {
     let first = facts.paused.first()?;
-    Some(Finding::trouble(
+    Some(Finding::error(
         "sources",
         format!(
             "{} not polled any more, such as {}: {}",
@@ -108,7 +108,7 @@ fn paused(facts: &FeedFacts) -> Option<Finding> {
             first.name,
             first.why
         ),
-        "they stay so until somebody changes or removes them",
+        "a paused source stays paused until it is resumed, changed or removed",
         format!("tidings source show {}", quoted(&first.name)),
     ))
 }
@@ -123,13 +123,13 @@ fn failing(facts: &FeedFacts) -> Option<Finding> {
     );
     let is_most = facts.failing.len() as u64 * 2 > facts.sources && facts.failing.len() > 1;
     Some(match is_most {
-        true => Finding::trouble(
+        true => Finding::error(
             "sources",
             what,
-            "more than half at once is rarely theirs: look at this machine's network and name servers",
+            "when more than half fail, the cause is usually the network or the DNS of this machine",
             "tidings check",
         ),
-        false => Finding::notable(
+        false => Finding::warning(
             "sources",
             what,
             "a feed that fails is polled more and more rarely",
@@ -140,40 +140,40 @@ fn failing(facts: &FeedFacts) -> Option<Finding> {
 
 fn without_feed(facts: &FeedFacts) -> Option<Finding> {
     let first = facts.without_feed.first()?;
-    Some(Finding::trouble(
+    Some(Finding::error(
         "sources",
         format!(
-            "{} without anything to poll, such as {first}",
+            "{} without a feed, sitemap or page to poll, such as {first}",
             are(facts.without_feed.len(), "source")
         ),
-        "nothing can come from them",
+        "no URLs can be discovered from them",
         format!("tidings source show {}", quoted(first)),
     ))
 }
 
 fn silent(facts: &FeedFacts) -> Option<Finding> {
     let (name, ago) = facts.silent.iter().max_by_key(|(_, ago)| *ago)?;
-    Some(Finding::notable(
+    Some(Finding::warning(
         "sources",
         format!(
             "{} silent, {name} for {}",
             are(facts.silent.len(), "source"),
             duration(*ago)
         ),
-        "they answer and list nothing new; the site may have moved its feed",
-        format!("tidings source fire {} --dry-run", quoted(name)),
+        "polls succeed without new items; the site may have moved its feed",
+        format!("tidings source poll {} --dry-run", quoted(name)),
     ))
 }
 
 fn failed_tasks(facts: &FeedFacts) -> Option<Finding> {
     let first = facts.failed_tasks.first()?;
-    Some(Finding::notable(
+    Some(Finding::warning(
         "tasks",
         format!(
             "{} failed within the last hour, the last one {first}",
             count(facts.failed_tasks.len() as u64, "task")
         ),
-        "somebody asked for it and may not have seen how it ended",
+        "whoever started it may not have seen the error",
         "tidings source tasks",
     ))
 }
@@ -183,7 +183,7 @@ fn are(number: usize, one: &str) -> String {
     format!("{} {verb}", count(number as u64, one))
 }
 
-/// A name as a shell takes it.
+/// A name quoted for a shell.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:/".contains(c);
     match name.chars().all(is_plain) && !name.is_empty() {
@@ -195,10 +195,10 @@ fn quoted(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
+    use crate::doctor::Severity;
 
-    fn troubled(names: &[&str]) -> Vec<Troubled> {
-        let one = |name: &&str| Troubled {
+    fn failing_sources(names: &[&str]) -> Vec<FailingSource> {
+        let one = |name: &&str| FailingSource {
             name: (*name).to_owned(),
             why: "http_transient × 4".to_owned(),
         };
@@ -206,90 +206,90 @@ mod tests {
     }
 
     #[test]
-    fn every_trouble_of_sources_has_its_finding() {
+    fn every_problem_of_sources_has_its_finding() {
         let minutes = |n: u64| Duration::from_secs(60 * n);
-        let well = FeedFacts {
+        let healthy = FeedFacts {
             sources: 4,
             feeds: 5,
             last_poll: Some(minutes(1)),
-            polls_at_once: 10,
+            poll_concurrency: 10,
             ..FeedFacts::default()
         };
-        let late = FeedFacts {
-            late: 3,
-            longest_late: minutes(40),
-            ..well.clone()
+        let overdue = FeedFacts {
+            overdue: 3,
+            longest_overdue: minutes(40),
+            ..healthy.clone()
         };
         type Row<'a> = (&'a str, FeedFacts, Severity, &'a str, &'a str);
         let rows: [Row<'_>; 11] = [
             (
-                "all is well",
-                well.clone(),
-                Fine,
-                "4 sources with 5 feeds, all polled in time",
+                "healthy",
+                healthy.clone(),
+                Severity::Ok,
+                "4 sources with 5 feeds, all polled on time",
                 "",
             ),
             (
-                "there are none",
+                "no sources",
                 FeedFacts::default(),
-                WorthKnowing,
-                "there are none",
+                Severity::Warning,
+                "no source is enabled",
                 "tidings add https://example.com/",
             ),
             (
-                "nobody polls",
+                "no poller",
                 FeedFacts {
                     last_poll: Some(minutes(45)),
-                    ..late.clone()
+                    ..overdue.clone()
                 },
-                AdapterErrorKind,
-                "3 feeds should have been polled, the first 40 min ago",
+                Severity::Error,
+                "3 feeds overdue, the oldest for 40 min",
                 "tidings run",
             ),
             (
-                "nobody ever did",
+                "never a poller",
                 FeedFacts {
                     last_poll: None,
-                    ..late.clone()
+                    ..overdue.clone()
                 },
-                AdapterErrorKind,
-                "3 feeds should",
+                Severity::Error,
+                "3 feeds overdue",
                 "tidings run",
             ),
             (
-                "too few do",
-                late,
-                WorthKnowing,
-                "3 feeds should",
-                "tidings run --set poll.at_once=20",
+                "polling too slow",
+                overdue,
+                Severity::Warning,
+                "3 feeds overdue",
+                "tidings run --set poll.concurrency=20",
             ),
             (
                 "one fails",
                 FeedFacts {
-                    failing: troubled(&["The 'Daily' Paper"]),
-                    ..well.clone()
+                    failing: failing_sources(&["The 'Daily' Paper"]),
+                    ..healthy.clone()
                 },
-                WorthKnowing,
+                Severity::Warning,
                 "1 source is failing, such as The 'Daily' Paper: http_transient × 4",
                 r"tidings source show 'The '\''Daily'\'' Paper'",
             ),
             (
                 "most fail",
                 FeedFacts {
-                    failing: troubled(&["a", "b", "c"]),
-                    ..well.clone()
+                    failing: failing_sources(&["a", "b", "c"]),
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
+                Severity::Error,
                 "3 sources are failing, such as a",
                 "tidings check",
             ),
             (
                 "one is paused",
                 FeedFacts {
-                    paused: troubled(&["a"]),
-                    ..well.clone()
+                    paused: failing_sources(&["a"]),
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
+                Severity::Error,
                 "1 source is not polled any more, such as a",
                 "tidings source show a",
             ),
@@ -297,35 +297,38 @@ mod tests {
                 "one has nothing to poll",
                 FeedFacts {
                     without_feed: vec!["a".to_owned()],
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "1 source is without anything to poll, such as a",
+                Severity::Error,
+                "1 source is without a feed, sitemap or page to poll, such as a",
                 "tidings source show a",
             ),
             (
                 "two are silent",
                 FeedFacts {
-                    silent: vec![("a".to_owned(), SILENT), ("b".to_owned(), SILENT * 2)],
-                    ..well.clone()
+                    silent: vec![
+                        ("a".to_owned(), SILENT_AFTER),
+                        ("b".to_owned(), SILENT_AFTER * 2),
+                    ],
+                    ..healthy.clone()
                 },
-                WorthKnowing,
+                Severity::Warning,
                 "2 sources are silent, b for 60 days",
-                "tidings source fire b --dry-run",
+                "tidings source poll b --dry-run",
             ),
             (
                 "a task failed",
                 FeedFacts {
-                    failed_tasks: vec!["fire a: status 500".to_owned()],
-                    ..well.clone()
+                    failed_tasks: vec!["poll a: status 500".to_owned()],
+                    ..healthy.clone()
                 },
-                WorthKnowing,
-                "1 task failed within the last hour, the last one fire a: status 500",
+                Severity::Warning,
+                "1 task failed within the last hour, the last one poll a: status 500",
                 "tidings source tasks",
             ),
         ];
         for (name, facts, severity, what, next) in rows {
-            let found = judge(&facts);
+            let found = diagnose(&facts);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].severity, severity, "{name}");
             assert!(found[0].what.contains(what), "{name}: {}", found[0].what);

@@ -1,4 +1,4 @@
-//! One thing that a doctor found.
+//! One finding of the doctor.
 
 use serde::Serialize;
 
@@ -7,26 +7,27 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
     /// Something does not work, or soon will not.
-    AdapterErrorKind,
-    WorthKnowing,
-    Fine,
+    Error,
+    /// It works, but slower, incompletely or with a risk.
+    Warning,
+    Ok,
 }
 
 impl Severity {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
-            Self::AdapterErrorKind => "trouble",
-            Self::WorthKnowing => "worth knowing",
-            Self::Fine => "fine",
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Ok => "ok",
         }
     }
 }
 
-/// What was found, with its figures.
+/// A finding with its figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) severity: Severity,
-    /// What it is about, in a word.
+    /// The subject, in a word.
     pub(crate) about: &'static str,
     pub(crate) what: String,
     /// Why it matters.
@@ -38,14 +39,14 @@ pub(crate) struct Finding {
 }
 
 impl Finding {
-    pub(crate) fn trouble(
+    pub(crate) fn error(
         about: &'static str,
         what: impl Into<String>,
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
         Self {
-            severity: Severity::AdapterErrorKind,
+            severity: Severity::Error,
             about,
             what: what.into(),
             why: Some(why.into()),
@@ -53,21 +54,21 @@ impl Finding {
         }
     }
 
-    pub(crate) fn notable(
+    pub(crate) fn warning(
         about: &'static str,
         what: impl Into<String>,
         why: impl Into<String>,
         next: impl Into<String>,
     ) -> Self {
         Self {
-            severity: Severity::WorthKnowing,
-            ..Self::trouble(about, what, why, next)
+            severity: Severity::Warning,
+            ..Self::error(about, what, why, next)
         }
     }
 
-    pub(crate) fn fine(about: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn ok(about: &'static str, what: impl Into<String>) -> Self {
         Self {
-            severity: Severity::Fine,
+            severity: Severity::Ok,
             about,
             what: what.into(),
             why: None,

@@ -1,116 +1,112 @@
-//! URLs that are late and why, leases whose workers are gone, and what was
-//! given up. Pure.
+//! Overdue URLs and why, expired leases, quarantined pages and permanent
+//! failures. Pure.
 
 use std::time::Duration;
 
 use tidings_store::{Leases, Moment, Overdue, OverdueHosts, PermanentFailures};
 
 use super::Finding;
-use crate::words::{count, duration, number};
+use crate::format::{count, duration, number};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FrontierFacts {
     pub(super) urls: u64,
     pub(super) dead: u64,
-    pub(super) late: Vec<OverdueHosts>,
+    pub(super) overdue: Vec<OverdueHosts>,
     pub(super) leases: Leases,
     /// The most frequent reasons first.
     pub(super) permanent_failures: Vec<PermanentFailures>,
-    /// URLs that wait at the host that is late because it is asked slowly.
-    pub(super) queue_of_slowest: u64,
-    /// Nothing is fetched, because some sink has too much waiting.
+    /// URLs queued for the overdue host that its delay slows down most.
+    pub(super) slowest_host_queue: u64,
+    /// Fetching is stopped, because a sink has more than `outbox.max_pending`.
     pub(super) is_outbox_full: bool,
-    pub(super) at_once: usize,
+    pub(super) concurrency: usize,
 }
 
-/// Somebody who works comes by more often than this.
-const NOBODY: Duration = Duration::from_secs(120);
-/// So late is late, even at a host that is asked slowly.
-const SLOW: Duration = Duration::from_secs(600);
-/// More than one in so many URLs that are dead are many.
-const MANY_DEAD: u64 = 5;
+/// A running fetcher claims more often than this.
+const UNCLAIMED_AFTER: Duration = Duration::from_secs(120);
+/// A URL that is overdue for longer is reported even if politeness delays it.
+const SLOW_AFTER: Duration = Duration::from_secs(600);
+/// Permanent failures are reported above one in this many URLs.
+const FAILED_SHARE: u64 = 5;
 const MAX_RETRIES: &str = "max_retries";
 const QUARANTINED: &str = "quarantined";
-/// Only another name of a page: nothing was given up.
+/// A redirect is not a failure.
 const REDIRECT: &str = "redirect";
 
-pub(super) fn judge(facts: &FrontierFacts) -> Vec<Finding> {
+pub(super) fn diagnose(facts: &FrontierFacts) -> Vec<Finding> {
     let mut found = Vec::new();
-    let late = |late| facts.late.iter().find(|hosts| hosts.late == late);
-    found.extend(late(Overdue::Ready).and_then(|hosts| unattended(hosts, facts)));
-    found.extend(late(Overdue::Gated).and_then(|hosts| slow(hosts, facts)));
-    found.extend(late(Overdue::Blocked).map(blocked));
-    found.extend(abandoned(&facts.leases));
+    let overdue = |why| facts.overdue.iter().find(|hosts| hosts.late == why);
+    found.extend(overdue(Overdue::Ready).and_then(|hosts| unclaimed(hosts, facts)));
+    found.extend(overdue(Overdue::Gated).and_then(|hosts| slow(hosts, facts)));
+    found.extend(overdue(Overdue::Blocked).map(blocked));
+    found.extend(expired_leases(&facts.leases));
     found.extend(quarantined(&facts.permanent_failures));
     found.extend(permanent_failures(facts));
     if found.is_empty() {
         let urls = count(facts.urls, "URL");
-        found.push(Finding::fine(
-            "frontier",
-            format!("{urls}, none of them late"),
-        ));
+        found.push(Finding::ok("frontier", format!("{urls}, none overdue")));
     }
     found
 }
 
-/// Hosts that could be asked, and nobody does.
-fn unattended(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
-    if hosts.ready_for < NOBODY {
+/// Hosts that may be fetched from, and no worker claims their URLs.
+fn unclaimed(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
+    if hosts.ready_for < UNCLAIMED_AFTER {
         return None;
     }
     let what = format!(
-        "{} could be asked and {} not, the first ({}) for {}",
+        "{} ready and not claimed, the oldest ({}) for {}",
         count(hosts.hosts, "host"),
-        if hosts.hosts == 1 { "is" } else { "are" },
         hosts.host,
         duration(hosts.ready_for)
     );
     if facts.is_outbox_full {
-        let why = "pages are not fetched while a sink has more documents waiting than outbox.bound";
-        return Some(Finding::trouble("fetching", what, why, "tidings sink ls"));
+        let why = "fetching stops while a sink has more documents pending than outbox.max_pending";
+        return Some(Finding::error("fetching", what, why, "tidings sink ls"));
     }
     Some(match facts.leases.live {
-        0 => Finding::trouble(
+        0 => Finding::error(
             "fetching",
             what,
             "no page is being fetched: no process with the role fetch is running on this store",
             "tidings run",
         ),
-        live => Finding::trouble(
+        live => Finding::error(
             "fetching",
             what,
             format!(
-                "{} at a time are not enough for what is found; a process fetches at most {}",
+                "{} pages in flight are not enough for the URLs that are discovered; fetch.concurrency is {}",
                 number(live),
-                facts.at_once
+                facts.concurrency
             ),
             format!(
-                "tidings run --set fetch.at_once={}, or another machine: tidings work --roles fetch",
-                facts.at_once * 2
+                "tidings run --set fetch.concurrency={}, or another machine: tidings work --roles fetch",
+                facts.concurrency * 2
             ),
         ),
     })
 }
 
-/// Hosts that are asked one by one, with a pause.
+/// Hosts whose delay is longer than their queue allows.
 fn slow(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
-    if hosts.overdue < SLOW {
+    if hosts.overdue < SLOW_AFTER {
         return None;
     }
     let seconds = hosts.delay.as_secs_f64();
     let left = hosts
         .delay
-        .saturating_mul(u32::try_from(facts.queue_of_slowest).unwrap_or(u32::MAX));
-    Some(Finding::notable(
+        .saturating_mul(u32::try_from(facts.slowest_host_queue).unwrap_or(u32::MAX));
+    Some(Finding::warning(
         "politeness",
         format!(
-            "a URL of {} has been due for {}: the host is asked once every {seconds} s, and {} wait there",
+            "a URL of {} has been due for {}: the host allows one request per {seconds} s, and {} are queued",
             hosts.host,
             duration(hosts.overdue),
-            count(facts.queue_of_slowest, "URL")
+            count(facts.slowest_host_queue, "URL")
         ),
         format!(
-            "politeness is what takes the time, about {} for this host; other hosts don't wait for it",
+            "the delay of the host sets the pace, about {} for its queue; other hosts are not affected",
             duration(left)
         ),
         format!("tidings frontier ls --host {} --sort due", hosts.host),
@@ -119,56 +115,56 @@ fn slow(hosts: &OverdueHosts, facts: &FrontierFacts) -> Option<Finding> {
 
 fn blocked(hosts: &OverdueHosts) -> Finding {
     let until = match hosts.blocked_until {
-        Some(Moment::NEVER) => "until someone says otherwise".to_owned(),
+        Some(Moment::NEVER) => "until it is unblocked".to_owned(),
         Some(until) => format!("until {until}"),
         None => "for a moment".to_owned(),
     };
     let reason = hosts
         .block_reason
         .as_deref()
-        .unwrap_or("it asked us to wait");
-    Finding::notable(
+        .unwrap_or("the host asked for a delay");
+    Finding::warning(
         "politeness",
         format!(
-            "{} with due URLs {} left alone, {} the longest: {reason}, {until}",
+            "{} with due URLs {} blocked, {} the longest: {reason}, {until}",
             count(hosts.hosts, "host"),
             if hosts.hosts == 1 { "is" } else { "are" },
             hosts.host
         ),
-        "nothing is asked of a host that wants a pause or that a person has stopped",
+        "no request is sent to a host that asked for a delay or that an operator has blocked",
         format!("tidings frontier ls --host {} --sort due", hosts.host),
     )
 }
 
-/// Leases whose workers are gone.
-fn abandoned(leases: &Leases) -> Option<Finding> {
+/// Leases that expired: their workers are gone.
+fn expired_leases(leases: &Leases) -> Option<Finding> {
     (leases.ended > 0).then(|| {
-        Finding::notable(
+        Finding::warning(
             "leases",
             format!(
-                "{} ended without a word, the first {} ago",
+                "{} expired, the oldest {} ago",
                 count(leases.ended, "lease"),
                 duration(leases.longest_ended)
             ),
-            "a process that fetched was killed; its URLs are fetched again by the next one",
+            "a fetcher was killed; another one claims its URLs",
             "tidings frontier ls --status fetching",
         )
     })
 }
 
-/// Pages that killed their reader.
+/// Pages that crashed the extractor.
 fn quarantined(permanent_failures: &[PermanentFailures]) -> Option<Finding> {
     let found = permanent_failures
         .iter()
         .find(|of| of.reason == QUARANTINED)?;
-    Some(Finding::trouble(
+    Some(Finding::error(
         "quarantine",
         format!(
-            "{} put aside, such as {}",
+            "{} quarantined, such as {}",
             count(found.urls, "URL"),
             found.example
         ),
-        "processes died while they read these pages; that is a defect of ours, please report them",
+        "processes crashed while they extracted these pages; that is a defect of Tidings, please report them",
         format!("tidings frontier ls --status dead --reason {QUARANTINED}"),
     ))
 }
@@ -185,7 +181,7 @@ fn permanent_failures(facts: &FrontierFacts) -> Option<Finding> {
     let is_other = |of: &&PermanentFailures| of.reason != REDIRECT && of.reason != QUARANTINED;
     let others = || facts.permanent_failures.iter().filter(is_other);
     let has_retries = others().any(|of| of.reason == MAX_RETRIES);
-    let is_much = dead * MANY_DEAD > facts.urls;
+    let is_much = dead * FAILED_SHARE > facts.urls;
     if !has_retries && !is_much {
         return None;
     }
@@ -194,22 +190,22 @@ fn permanent_failures(facts: &FrontierFacts) -> Option<Finding> {
         .map(|of| format!("{} {}", number(of.urls), of.reason))
         .collect();
     let what = format!(
-        "{} of {} given up: {}",
+        "{} of {} failed permanently: {}",
         number(dead),
         count(facts.urls, "URL"),
         reasons.join(", ")
     );
     Some(match has_retries {
-        true => Finding::notable(
-            "given up",
+        true => Finding::warning(
+            "failures",
             what,
-            "what failed again and again over hours may work now",
+            "URLs that used up their retries may work now",
             format!("tidings frontier retry --reason {MAX_RETRIES} --dry-run"),
         ),
-        false => Finding::notable(
-            "given up",
+        false => Finding::warning(
+            "failures",
             what,
-            "so many are rarely right: sources may list pages that are none, or robots.txt forbid them",
+            "the share is unusually high: sources may list URLs that are no pages, or robots.txt may disallow them",
             "tidings frontier ls --status dead --sort newest",
         ),
     })
@@ -220,21 +216,21 @@ mod tests {
     use tidings_store::HostId;
 
     use super::*;
-    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
+    use crate::doctor::Severity;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn late(late: Overdue, overdue: Duration, ready_for: Duration) -> OverdueHosts {
+    fn overdue_hosts(why: Overdue, overdue: Duration, ready_for: Duration) -> OverdueHosts {
         OverdueHosts {
-            late,
+            late: why,
             hosts: 3,
             overdue,
             ready_for,
             id: HostId(1),
             host: "a.example".to_owned(),
             delay: Duration::from_secs(2),
-            block_reason: (late == Overdue::Blocked).then(|| "robots.txt can't be had".to_owned()),
-            blocked_until: (late == Overdue::Blocked).then_some(Moment::NEVER),
+            block_reason: (why == Overdue::Blocked).then(|| "robots.txt is unavailable".to_owned()),
+            blocked_until: (why == Overdue::Blocked).then_some(Moment::NEVER),
         }
     }
 
@@ -247,143 +243,143 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_to_wait_has_its_finding() {
-        let well = FrontierFacts {
+    fn every_reason_for_a_delay_has_its_finding() {
+        let healthy = FrontierFacts {
             urls: 1000,
             dead: 20,
             permanent_failures: vec![permanent_failures("not_found", 20)],
-            queue_of_slowest: 4000,
-            at_once: 256,
+            slowest_host_queue: 4000,
+            concurrency: 256,
             ..FrontierFacts::default()
         };
         let with = |hosts: OverdueHosts| FrontierFacts {
-            late: vec![hosts],
-            ..well.clone()
+            overdue: vec![hosts],
+            ..healthy.clone()
         };
         let leases = |live, ended| Leases {
             live,
             ended,
             longest_ended: MINUTE,
         };
-        let unattended = with(late(Overdue::Ready, 9 * MINUTE, 9 * MINUTE));
+        let unclaimed = with(overdue_hosts(Overdue::Ready, 9 * MINUTE, 9 * MINUTE));
         type Row<'a> = (&'a str, FrontierFacts, Severity, &'a str, &'a str);
         let rows: [Row<'_>; 12] = [
             (
-                "all is well",
-                well.clone(),
-                Fine,
-                "1,000 URLs, none of them late",
+                "healthy",
+                healthy.clone(),
+                Severity::Ok,
+                "1,000 URLs, none overdue",
                 "",
             ),
             (
                 "due a moment ago",
-                with(late(Overdue::Ready, MINUTE, MINUTE)),
-                Fine,
-                "none of them late",
+                with(overdue_hosts(Overdue::Ready, MINUTE, MINUTE)),
+                Severity::Ok,
+                "none overdue",
                 "",
             ),
             (
-                "nobody fetches",
-                unattended.clone(),
-                AdapterErrorKind,
-                "3 hosts could be asked and are not, the first (a.example) for 9 min",
+                "no fetcher",
+                unclaimed.clone(),
+                Severity::Error,
+                "3 hosts ready and not claimed, the oldest (a.example) for 9 min",
                 "tidings run",
             ),
             (
-                "too few fetch",
+                "fetching too slow",
                 FrontierFacts {
                     leases: leases(256, 0),
-                    ..unattended.clone()
+                    ..unclaimed.clone()
                 },
-                AdapterErrorKind,
-                "3 hosts could be asked",
-                "tidings run --set fetch.at_once=512, or another machine: tidings work --roles fetch",
+                Severity::Error,
+                "3 hosts ready",
+                "tidings run --set fetch.concurrency=512, or another machine: tidings work --roles fetch",
             ),
             (
-                "a sink holds it up",
+                "outbox full",
                 FrontierFacts {
                     is_outbox_full: true,
-                    ..unattended.clone()
+                    ..unclaimed.clone()
                 },
-                AdapterErrorKind,
-                "3 hosts could be asked",
+                Severity::Error,
+                "3 hosts ready",
                 "tidings sink ls",
             ),
             (
-                "a host takes its time",
-                with(late(Overdue::Gated, 11 * MINUTE, Duration::ZERO)),
-                WorthKnowing,
-                "has been due for 11 min: the host is asked once every 2 s, and 4,000 URLs wait there",
+                "a slow host",
+                with(overdue_hosts(Overdue::Gated, 11 * MINUTE, Duration::ZERO)),
+                Severity::Warning,
+                "has been due for 11 min: the host allows one request per 2 s, and 4,000 URLs are queued",
                 "tidings frontier ls --host a.example --sort due",
             ),
             (
-                "a host is asked just now",
-                with(late(Overdue::Gated, MINUTE, Duration::ZERO)),
-                Fine,
-                "none of them late",
+                "a host within its delay",
+                with(overdue_hosts(Overdue::Gated, MINUTE, Duration::ZERO)),
+                Severity::Ok,
+                "none overdue",
                 "",
             ),
             (
                 "a host is blocked",
-                with(late(Overdue::Blocked, MINUTE, Duration::ZERO)),
-                WorthKnowing,
-                "left alone, a.example the longest: robots.txt can't be had, until someone says otherwise",
+                with(overdue_hosts(Overdue::Blocked, MINUTE, Duration::ZERO)),
+                Severity::Warning,
+                "blocked, a.example the longest: robots.txt is unavailable, until it is unblocked",
                 "tidings frontier ls --host a.example --sort due",
             ),
             (
-                "a worker died",
+                "a worker was killed",
                 FrontierFacts {
                     leases: leases(1, 5),
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                WorthKnowing,
-                "5 leases ended without a word, the first 60 s ago",
+                Severity::Warning,
+                "5 leases expired, the oldest 60 s ago",
                 "tidings frontier ls --status fetching",
             ),
             (
-                "pages are poison",
+                "pages in quarantine",
                 FrontierFacts {
                     permanent_failures: vec![
                         permanent_failures("not_found", 19),
                         permanent_failures(QUARANTINED, 1),
                     ],
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "1 URL put aside, such as https://a.example/x",
+                Severity::Error,
+                "1 URL quarantined, such as https://a.example/x",
                 "tidings frontier ls --status dead --reason quarantined",
             ),
             (
-                "much is only another name",
+                "many redirects",
                 FrontierFacts {
                     dead: 300,
                     permanent_failures: vec![
                         permanent_failures(REDIRECT, 290),
                         permanent_failures("gone", 10),
                     ],
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                Fine,
-                "none of them late",
+                Severity::Ok,
+                "none overdue",
                 "",
             ),
             (
-                "much is dead",
+                "many permanent failures",
                 FrontierFacts {
                     dead: 300,
                     permanent_failures: vec![
                         permanent_failures("robots_blocked", 290),
                         permanent_failures("gone", 10),
                     ],
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                WorthKnowing,
-                "300 of 1,000 URLs given up: 290 robots_blocked, 10 gone",
+                Severity::Warning,
+                "300 of 1,000 URLs failed permanently: 290 robots_blocked, 10 gone",
                 "tidings frontier ls --status dead --sort newest",
             ),
         ];
         for (name, facts, severity, what, next) in rows {
-            let found = judge(&facts);
+            let found = diagnose(&facts);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].severity, severity, "{name}");
             assert!(found[0].what.contains(what), "{name}: {}", found[0].what);
@@ -392,15 +388,15 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_for_hours_can_be_tried_again() {
+    fn urls_that_used_up_their_retries_can_be_retried() {
         let facts = FrontierFacts {
             urls: 1000,
             dead: 3,
             permanent_failures: vec![permanent_failures(MAX_RETRIES, 3)],
             ..FrontierFacts::default()
         };
-        let found = judge(&facts);
-        assert_eq!(found[0].severity, WorthKnowing);
+        let found = diagnose(&facts);
+        assert_eq!(found[0].severity, Severity::Warning);
         assert_eq!(
             found[0].next.as_deref(),
             Some("tidings frontier retry --reason max_retries --dry-run")

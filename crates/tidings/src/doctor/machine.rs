@@ -1,5 +1,5 @@
-//! This machine and the configuration: room on the disk, open files, what may
-//! be reached from here and by whom. Pure.
+//! This machine and the configuration: disk space, open files, egress rules and
+//! who can reach the server. Pure.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -7,17 +7,17 @@ use std::ops::RangeInclusive;
 use tidings_net::IpNet;
 
 use super::Finding;
-use crate::words::{bytes, number};
+use crate::format::{bytes, number};
 
 #[derive(Debug, Clone)]
 pub(super) struct MachineFacts {
     /// Where the data folder is, or will be.
     pub(super) folder: String,
-    /// Bytes that are free on its disk, and all; unknown where nobody says.
+    /// Free and total bytes of its disk, where the system says.
     pub(super) disk: Option<(u64, u64)>,
-    /// Files that a process may have open.
+    /// The limit of open files of a process.
     pub(super) open_files: Option<u64>,
-    pub(super) at_once: u64,
+    pub(super) concurrency: u64,
     pub(super) contact: String,
     pub(super) allowed: Vec<IpNet>,
     pub(super) ports: Vec<RangeInclusive<u16>>,
@@ -26,21 +26,21 @@ pub(super) struct MachineFacts {
     pub(super) public_hosts: Vec<String>,
 }
 
-/// The store, the index and the log of both need room to work in.
-const NEARLY_FULL: u64 = 1_000_000_000;
-/// One in so many bytes that are free is little.
-const LITTLE: u64 = 20;
-/// A page under way has a connection, and may wait for another; robots.txt,
-/// feeds, sinks, the store and the server need some too.
-const FILES_OF_A_PAGE: u64 = 2;
+/// The store, the index and their logs need this much to work.
+const MIN_FREE_BYTES: u64 = 1_000_000_000;
+/// Less than one in this many bytes free is a warning.
+const LOW_SHARE: u64 = 20;
+/// A page in flight has a connection, and may open another; robots.txt, feeds,
+/// sinks, the store and the server need some too.
+const FILES_PER_PAGE: u64 = 2;
 const OTHER_FILES: u64 = 256;
-/// A range of more addresses than a large network of one's own.
+/// A shorter prefix is wider than a large private network.
 const WIDE_V4: u8 = 16;
 const WIDE_V6: u8 = 48;
-/// Where clouds give their keys away.
+/// The metadata service of clouds, which hands out credentials.
 const METADATA: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254));
 
-pub(super) fn judge(facts: &MachineFacts) -> Vec<Finding> {
+pub(super) fn diagnose(facts: &MachineFacts) -> Vec<Finding> {
     let found = [
         disk(facts),
         files(facts),
@@ -54,42 +54,42 @@ pub(super) fn judge(facts: &MachineFacts) -> Vec<Finding> {
 fn disk(facts: &MachineFacts) -> Option<Finding> {
     let (free, all) = facts.disk?;
     let what = format!(
-        "{} of {} are free for {}",
+        "{} of {} free for {}",
         bytes(free),
         bytes(all),
         facts.folder
     );
     let next = format!("df -h {}", facts.folder);
-    Some(if free < NEARLY_FULL {
-        let why = "a store that can't write stands still, and so does everything else";
-        Finding::trouble("disk", what, why, next)
-    } else if free < all / LITTLE {
-        let why = "a full disk stops the store; kept pages (fetch.keep_html) are what grows most";
-        Finding::notable("disk", what, why, next)
+    Some(if free < MIN_FREE_BYTES {
+        let why = "without disk space the store can't write, and everything stops";
+        Finding::error("disk", what, why, next)
+    } else if free < all / LOW_SHARE {
+        let why = "a full disk stops the store; the page archive (fetch.archive_html) grows most";
+        Finding::warning("disk", what, why, next)
     } else {
-        Finding::fine("disk", what)
+        Finding::ok("disk", what)
     })
 }
 
 fn files(facts: &MachineFacts) -> Option<Finding> {
     let limit = facts.open_files?;
-    let needed = facts.at_once * FILES_OF_A_PAGE + OTHER_FILES;
+    let needed = facts.concurrency * FILES_PER_PAGE + OTHER_FILES;
     Some(match limit < needed {
-        true => Finding::trouble(
+        true => Finding::error(
             "open files",
             format!(
-                "{} may be open at once, and fetch.at_once = {} needs up to {}",
+                "the limit is {}, and fetch.concurrency = {} needs up to {}",
                 number(limit),
-                facts.at_once,
+                facts.concurrency,
                 number(needed)
             ),
-            "connections fail when there are no more, which looks like trouble of the web",
+            "connections fail when the limit is reached, which looks like errors of the sites",
             format!("ulimit -n {needed} (LimitNOFILE={needed} in a systemd unit)"),
         ),
-        false => Finding::fine(
+        false => Finding::ok(
             "open files",
             format!(
-                "{} may be open, {} are needed",
+                "the limit is {}, {} are needed",
                 number(limit),
                 number(needed)
             ),
@@ -99,10 +99,10 @@ fn files(facts: &MachineFacts) -> Option<Finding> {
 
 fn contact(facts: &MachineFacts) -> Option<Finding> {
     facts.contact.is_empty().then(|| {
-        Finding::notable(
-            "manners",
+        Finding::warning(
+            "politeness",
             "net.contact is not set",
-            "owners of sites who wonder who asks can't tell you, and block you instead",
+            "site owners who see our requests have no way to contact you, and may block you instead",
             "tidings run --set net.contact=https://you.example/bot (or in tidings.toml)",
         )
     })
@@ -115,18 +115,18 @@ fn egress(facts: &MachineFacts) -> Option<Finding> {
     };
     let next = "tidings config";
     if let Some(range) = facts.allowed.iter().find(|range| range.contains(&METADATA)) {
-        return Some(Finding::trouble(
+        return Some(Finding::error(
             "egress",
-            format!("egress.allow opens {range}, and with it {METADATA}"),
-            "a page or a redirect can make us read the keys of this machine from its cloud",
+            format!("egress.allow opens {range}, which includes {METADATA}"),
+            "a page or a redirect can make us fetch the credentials of this machine from its cloud",
             next,
         ));
     }
     if let Some(range) = facts.allowed.iter().find(is_wide) {
-        return Some(Finding::notable(
+        return Some(Finding::warning(
             "egress",
             format!("egress.allow opens {range}"),
-            "pages and redirects of strangers can reach everything in there; name what you need",
+            "external pages and redirects can lead to every address in it; allow only what you need",
             next,
         ));
     }
@@ -136,10 +136,10 @@ fn egress(facts: &MachineFacts) -> Option<Finding> {
         .map(|ports| u64::from(*ports.end()).saturating_sub(u64::from(*ports.start())) + 1)
         .sum();
     (ports > 10_000).then(|| {
-        Finding::notable(
+        Finding::warning(
             "egress",
             format!("egress.ports opens {} ports", number(ports)),
-            "pages and redirects of strangers can make us speak to services that are none of the web",
+            "external pages and redirects can make us connect to services that are not web servers",
             next,
         )
     })
@@ -149,10 +149,10 @@ fn server(facts: &MachineFacts) -> Option<Finding> {
     let bind = facts.bind?;
     let is_beyond = !bind.ip().is_loopback() && facts.public_hosts.is_empty();
     is_beyond.then(|| {
-        Finding::notable(
+        Finding::warning(
             "server",
             format!("server.bind is {bind}, and server.public_hosts is empty"),
-            "others reach this server, but whoever comes by a name instead of an address is refused",
+            "other machines can connect, but requests by host name instead of address are refused",
             "tidings run --set server.public_hosts=NAME (or in tidings.toml)",
         )
     })
@@ -161,114 +161,119 @@ fn server(facts: &MachineFacts) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, AdapterErrorKind, WorthKnowing};
+    use crate::doctor::Severity;
 
     #[test]
-    fn every_trouble_of_a_machine_has_its_finding() {
-        let well = MachineFacts {
+    fn every_problem_of_a_machine_has_its_finding() {
+        let healthy = MachineFacts {
             folder: "tidings-data".to_owned(),
             disk: Some((50_000_000_000, 100_000_000_000)),
             open_files: Some(1024),
-            at_once: 256,
+            concurrency: 256,
             contact: "https://us.example/".to_owned(),
             allowed: vec!["10.1.2.0/24".parse().unwrap()],
             ports: vec![80..=80, 8000..=8999],
             bind: Some("127.0.0.1:8500".parse().unwrap()),
             public_hosts: Vec::new(),
         };
-        let grave = |facts: &MachineFacts| {
-            let mut found = judge(facts);
-            found.retain(|finding| finding.severity != Severity::Fine);
+        let problems = |facts: &MachineFacts| {
+            let mut found = diagnose(facts);
+            found.retain(|finding| finding.severity != Severity::Ok);
             found
         };
-        assert_eq!(grave(&well), []);
+        assert_eq!(problems(&healthy), []);
         let unknown = MachineFacts {
             disk: None,
             open_files: None,
             bind: None,
-            ..well.clone()
+            ..healthy.clone()
         };
-        assert_eq!(judge(&unknown), []);
+        assert_eq!(diagnose(&unknown), []);
         let disk = |free| MachineFacts {
             disk: Some((free, 100_000_000_000)),
-            ..well.clone()
+            ..healthy.clone()
         };
         let allowed = |range: &str| MachineFacts {
             allowed: vec![range.parse().unwrap()],
-            ..well.clone()
+            ..healthy.clone()
         };
         let bound = |bind: &str, names: &[&str]| MachineFacts {
             bind: Some(bind.parse().unwrap()),
             public_hosts: names.iter().map(|name| (*name).to_owned()).collect(),
-            ..well.clone()
+            ..healthy.clone()
         };
         type Row<'a> = (&'a str, MachineFacts, Severity, &'a str);
         let rows: [Row<'_>; 9] = [
             (
                 "a full disk",
                 disk(900_000_000),
-                AdapterErrorKind,
-                "900.0 MB of 100.0 GB are free for tidings-data",
+                Severity::Error,
+                "900.0 MB of 100.0 GB free for tidings-data",
             ),
-            ("little room", disk(4_900_000_000), WorthKnowing, "4.9 GB"),
+            (
+                "low disk space",
+                disk(4_900_000_000),
+                Severity::Warning,
+                "4.9 GB",
+            ),
             (
                 "too few files",
                 MachineFacts {
-                    at_once: 1000,
-                    ..well.clone()
+                    concurrency: 1000,
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "1,024 may be open at once, and fetch.at_once = 1000 needs up to 2,256",
+                Severity::Error,
+                "the limit is 1,024, and fetch.concurrency = 1000 needs up to 2,256",
             ),
             (
-                "nobody to ask",
+                "no contact",
                 MachineFacts {
                     contact: String::new(),
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                WorthKnowing,
+                Severity::Warning,
                 "net.contact is not set",
             ),
             (
                 "everything is open",
                 allowed("0.0.0.0/0"),
-                AdapterErrorKind,
-                "egress.allow opens 0.0.0.0/0, and with it 169.254.169.254",
+                Severity::Error,
+                "egress.allow opens 0.0.0.0/0, which includes 169.254.169.254",
             ),
             (
                 "a wide range",
                 allowed("10.0.0.0/8"),
-                WorthKnowing,
+                Severity::Warning,
                 "10.0.0.0/8",
             ),
             (
                 "a wide range of IPv6",
                 allowed("fd00::/8"),
-                WorthKnowing,
+                Severity::Warning,
                 "fd00::/8",
             ),
             (
                 "all ports",
                 MachineFacts {
                     ports: vec![1..=65535],
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                WorthKnowing,
+                Severity::Warning,
                 "egress.ports opens 65,535 ports",
             ),
             (
                 "a server without a name",
                 bound("0.0.0.0:8500", &[]),
-                WorthKnowing,
+                Severity::Warning,
                 "server.bind is 0.0.0.0:8500, and server.public_hosts is empty",
             ),
         ];
         for (name, facts, severity, what) in rows {
-            let found = grave(&facts);
+            let found = problems(&facts);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].severity, severity, "{name}");
             assert!(found[0].what.contains(what), "{name}: {}", found[0].what);
         }
-        assert_eq!(grave(&bound("0.0.0.0:8500", &["news.example"])), []);
+        assert_eq!(problems(&bound("0.0.0.0:8500", &["news.example"])), []);
     }
 }

@@ -1,90 +1,93 @@
-//! Documents on their way: what waits for a sink and how long, what it could
-//! not take, and whether anybody delivers. Pure.
+//! Deliveries: how many are pending for a sink and how old, dead letters, and
+//! whether any process delivers. Pure.
 
 use std::time::Duration;
 
 use tidings_store::OutboxState;
 
 use super::Finding;
-use crate::words::{count, duration, number};
+use crate::format::{count, duration, number};
 
 #[derive(Debug, Clone)]
 pub(super) struct SinkFacts {
     pub(super) state: OutboxState,
     pub(super) is_configured: bool,
-    /// Since the first document that it does not have was stored.
+    /// Age of the oldest pending delivery.
     pub(super) oldest: Option<Duration>,
-    /// Since the first order could have been handed over.
-    pub(super) due: Duration,
-    /// Why the last dead letter died.
-    pub(super) last_death: Option<String>,
-    pub(super) bound: u64,
+    /// How long the oldest delivery has been due.
+    pub(super) overdue: Duration,
+    /// The reason of the latest dead letter.
+    pub(super) last_dead_letter: Option<String>,
+    pub(super) max_pending: u64,
 }
 
-/// Somebody who delivers looks more often than this.
-const NOBODY: Duration = Duration::from_secs(120);
-const LAGS: Duration = Duration::from_secs(600);
+/// A running deliverer claims more often than this.
+const UNCLAIMED_AFTER: Duration = Duration::from_secs(120);
+const MAX_LAG: Duration = Duration::from_secs(600);
 
-pub(super) fn judge(facts: &SinkFacts) -> Vec<Finding> {
+pub(super) fn diagnose(facts: &SinkFacts) -> Vec<Finding> {
     let name = &facts.state.sink;
     if !facts.state.enabled {
         return Vec::new();
     }
     if !facts.is_configured {
-        return vec![Finding::notable(
+        return vec![Finding::warning(
             "sinks",
-            format!("{name} gets documents, but is not configured here"),
-            "if no other machine knows it either, they wait for ever",
+            format!("deliveries are queued for {name}, which is not configured here"),
+            "unless another machine has it configured, they stay pending forever",
             "tidings sink ls",
         )];
     }
     let mut found = Vec::new();
-    let waiting = format!(
-        "{} for {name}, the first for {}",
+    let pending = format!(
+        "{} pending for {name}, the oldest for {}",
         count(facts.state.waiting.unsigned_abs(), "document"),
         duration(facts.oldest.unwrap_or_default())
     );
-    let is_late = facts.oldest.is_some_and(|oldest| oldest >= LAGS);
-    if facts.due >= NOBODY {
-        found.push(Finding::trouble(
+    let is_lagging = facts.oldest.is_some_and(|oldest| oldest >= MAX_LAG);
+    if facts.overdue >= UNCLAIMED_AFTER {
+        found.push(Finding::error(
             "delivering",
-            format!("nobody delivers: {waiting}"),
+            format!("not claimed: {pending}"),
             "no process with the role deliver is running on this store",
             "tidings run",
         ));
-    } else if is_late {
-        found.push(Finding::trouble(
+    } else if is_lagging {
+        found.push(Finding::error(
             "delivering",
-            format!("it lags: {waiting}"),
-            "it is down, refuses, or takes fewer than are made",
+            format!("lagging: {pending}"),
+            "it is unavailable, rejects documents, or accepts them slower than they are fetched",
             format!("tidings sink test {name}"),
         ));
     }
-    if facts.state.waiting.unsigned_abs() > facts.bound {
-        found.push(Finding::trouble(
+    if facts.state.waiting.unsigned_abs() > facts.max_pending {
+        found.push(Finding::error(
             "delivering",
-            format!("{waiting}, and outbox.bound is {}", number(facts.bound)),
-            "no page is fetched until there are fewer",
+            format!(
+                "{pending}, and outbox.max_pending is {}",
+                number(facts.max_pending)
+            ),
+            "fetching stops until there are fewer",
             format!("tidings sink test {name}"),
         ));
     }
     if facts.state.dead > 0 {
-        let why = facts.last_death.as_deref().unwrap_or("it did not say");
-        found.push(Finding::trouble(
+        let why = facts.last_dead_letter.as_deref().unwrap_or("unknown");
+        found.push(Finding::error(
             "delivering",
             format!(
-                "{} could not be delivered to {name}, the last because: {why}",
+                "{} in the dead letters of {name}, the latest because: {why}",
                 count(facts.state.dead.unsigned_abs(), "document")
             ),
-            "they are missing there until they are tried again or change",
-            format!("tidings sink dead {name}, and when it is mended: tidings sink retry {name}"),
+            "they are missing there until they are retried or change",
+            format!("tidings sink dead {name}, and when it is fixed: tidings sink retry {name}"),
         ));
     }
     if found.is_empty() {
-        found.push(Finding::fine(
+        found.push(Finding::ok(
             "delivering",
             format!(
-                "{name} has accepted {}, and {} on the way",
+                "{name} has accepted {}, {} pending",
                 count(facts.state.delivered.unsigned_abs(), "document"),
                 number(facts.state.waiting.unsigned_abs())
             ),
@@ -96,11 +99,11 @@ pub(super) fn judge(facts: &SinkFacts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{self, AdapterErrorKind, Fine, WorthKnowing};
+    use crate::doctor::Severity;
 
     #[test]
-    fn every_trouble_of_a_sink_has_its_finding() {
-        let well = SinkFacts {
+    fn every_problem_of_a_sink_has_its_finding() {
+        let healthy = SinkFacts {
             state: OutboxState {
                 sink: "index".to_owned(),
                 enabled: true,
@@ -111,79 +114,79 @@ mod tests {
             },
             is_configured: true,
             oldest: Some(Duration::from_secs(4)),
-            due: Duration::from_secs(1),
-            last_death: None,
-            bound: 1000,
+            overdue: Duration::from_secs(1),
+            last_dead_letter: None,
+            max_pending: 1000,
         };
         let state = |waiting, dead| OutboxState {
             waiting,
             dead,
-            ..well.state.clone()
+            ..healthy.state.clone()
         };
         type Row<'a> = (&'a str, SinkFacts, Severity, &'a str, &'a str);
         let rows: [Row<'_>; 6] = [
             (
-                "all is well",
-                well.clone(),
-                Fine,
-                "index has accepted 1,200 documents, and 3 on the way",
+                "healthy",
+                healthy.clone(),
+                Severity::Ok,
+                "index has accepted 1,200 documents, 3 pending",
                 "",
             ),
             (
-                "it lags",
+                "lagging",
                 SinkFacts {
                     oldest: Some(Duration::from_secs(900)),
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "it lags: 3 documents for index, the first for 15 min",
+                Severity::Error,
+                "lagging: 3 documents pending for index, the oldest for 15 min",
                 "tidings sink test index",
             ),
             (
-                "nobody delivers",
+                "no deliverer",
                 SinkFacts {
                     oldest: Some(Duration::from_secs(900)),
-                    due: Duration::from_secs(880),
-                    ..well.clone()
+                    overdue: Duration::from_secs(880),
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "nobody delivers: 3 documents for index, the first for 15 min",
+                Severity::Error,
+                "not claimed: 3 documents pending for index, the oldest for 15 min",
                 "tidings run",
             ),
             (
-                "too many wait",
+                "too many pending",
                 SinkFacts {
                     state: state(1001, 0),
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "1,001 documents for index, the first for 4 s, and outbox.bound is 1,000",
+                Severity::Error,
+                "1,001 documents pending for index, the oldest for 4 s, and outbox.max_pending is 1,000",
                 "tidings sink test index",
             ),
             (
-                "some are dead",
+                "dead letters",
                 SinkFacts {
                     state: state(0, 2),
-                    last_death: Some("the field is no date".to_owned()),
-                    ..well.clone()
+                    last_dead_letter: Some("the field is no date".to_owned()),
+                    ..healthy.clone()
                 },
-                AdapterErrorKind,
-                "2 documents could not be delivered to index, the last because: the field is no date",
-                "tidings sink dead index, and when it is mended: tidings sink retry index",
+                Severity::Error,
+                "2 documents in the dead letters of index, the latest because: the field is no date",
+                "tidings sink dead index, and when it is fixed: tidings sink retry index",
             ),
             (
-                "nobody knows it",
+                "not configured",
                 SinkFacts {
                     is_configured: false,
-                    ..well.clone()
+                    ..healthy.clone()
                 },
-                WorthKnowing,
-                "index gets documents, but is not configured here",
+                Severity::Warning,
+                "deliveries are queued for index, which is not configured here",
                 "tidings sink ls",
             ),
         ];
         for (name, facts, severity, what, next) in rows {
-            let found = judge(&facts);
+            let found = diagnose(&facts);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert_eq!(found[0].severity, severity, "{name}");
             assert_eq!(found[0].what, what, "{name}");
@@ -192,10 +195,10 @@ mod tests {
         let off = SinkFacts {
             state: OutboxState {
                 enabled: false,
-                ..well.state.clone()
+                ..healthy.state.clone()
             },
-            ..well
+            ..healthy
         };
-        assert_eq!(judge(&off), []);
+        assert_eq!(diagnose(&off), []);
     }
 }

@@ -1,29 +1,29 @@
-//! The database itself: does it have room for us, and does it know what time it
-//! is? Pure.
+//! The database itself: schema version, size, free connections and clock offset.
+//! Pure.
 
 use std::time::Duration;
 
 use super::Finding;
-use crate::words::{bytes, duration, number};
+use crate::format::{bytes, duration, number};
 
 #[derive(Debug, Clone)]
 pub(super) struct StoreFacts {
     pub(super) place: String,
     pub(super) schema_version: i64,
     pub(super) bytes: u64,
-    /// Open connections, and the most that there may be.
+    /// Open connections, and the limit of the server.
     pub(super) connections: Option<(u64, u64)>,
-    /// How many a process takes at most.
-    pub(super) pool: u64,
-    /// How far the clock of this machine is from the one of the database.
-    pub(super) clock: Duration,
+    /// Connections that a process opens at most.
+    pub(super) pool_size: u64,
+    /// Offset between the clock of this machine and the clock of the database.
+    pub(super) clock_offset: Duration,
 }
 
-const ODD_CLOCK: Duration = Duration::from_secs(5);
-const WRONG_CLOCK: Duration = Duration::from_secs(300);
+const WARN_CLOCK_OFFSET: Duration = Duration::from_secs(5);
+const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(300);
 
-pub(super) fn judge(facts: &StoreFacts) -> Vec<Finding> {
-    let mut found = vec![Finding::fine(
+pub(super) fn diagnose(facts: &StoreFacts) -> Vec<Finding> {
+    let mut found = vec![Finding::ok(
         "store",
         format!(
             "{} has schema version {} and {}",
@@ -32,36 +32,36 @@ pub(super) fn judge(facts: &StoreFacts) -> Vec<Finding> {
             bytes(facts.bytes)
         ),
     )];
-    if let Some((used, most)) = facts.connections
-        && most.saturating_sub(used) < facts.pool
+    if let Some((used, max)) = facts.connections
+        && max.saturating_sub(used) < facts.pool_size
     {
-        found.push(Finding::trouble(
+        found.push(Finding::error(
             "store",
             format!(
                 "{} of {} connections to PostgreSQL are open",
                 number(used),
-                number(most)
+                number(max)
             ),
             format!(
-                "a process takes up to {}; another one would wait, or fail",
-                facts.pool
+                "a process opens up to {}; another one would wait, or fail",
+                facts.pool_size
             ),
             format!(
-                "psql -c 'ALTER SYSTEM SET max_connections = {}', and start PostgreSQL anew",
-                (most * 2).max(100)
+                "psql -c 'ALTER SYSTEM SET max_connections = {}', and restart PostgreSQL",
+                (max * 2).max(100)
             ),
         ));
     }
     let clock = format!(
-        "the clock of this machine is {} from the one of the database",
-        duration(facts.clock)
+        "the clocks of this machine and of the database differ by {}",
+        duration(facts.clock_offset)
     );
-    if facts.clock >= ODD_CLOCK {
+    if facts.clock_offset >= WARN_CLOCK_OFFSET {
         let why = "leases follow the database; but certificates, dates of pages and logs follow this machine";
         let next = "timedatectl set-ntp true";
-        found.push(match facts.clock >= WRONG_CLOCK {
-            true => Finding::trouble("clock", clock, why, next),
-            false => Finding::notable("clock", clock, why, next),
+        found.push(match facts.clock_offset >= MAX_CLOCK_OFFSET {
+            true => Finding::error("clock", clock, why, next),
+            false => Finding::warning("clock", clock, why, next),
         });
     }
     found
@@ -70,51 +70,55 @@ pub(super) fn judge(facts: &StoreFacts) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity::{AdapterErrorKind, Fine, WorthKnowing};
+    use crate::doctor::Severity;
 
     #[test]
-    fn a_database_is_judged_by_its_room_and_its_clock() {
-        let well = StoreFacts {
+    fn a_database_is_diagnosed_by_its_connections_and_its_clock() {
+        let healthy = StoreFacts {
             place: "postgres://db/tidings".to_owned(),
             schema_version: 5,
             bytes: 12_000_000,
             connections: Some((12, 100)),
-            pool: 6,
-            clock: Duration::from_millis(40),
+            pool_size: 6,
+            clock_offset: Duration::from_millis(40),
         };
         let with = |connections, seconds| StoreFacts {
             connections,
-            clock: Duration::from_secs(seconds),
-            ..well.clone()
+            clock_offset: Duration::from_secs(seconds),
+            ..healthy.clone()
         };
         let rows = [
-            ("all is well", well.clone(), vec![Fine]),
-            ("embedded", with(None, 0), vec![Fine]),
-            ("few are left", with(Some((94, 100)), 0), vec![Fine]),
+            ("healthy", healthy.clone(), vec![Severity::Ok]),
+            ("embedded", with(None, 0), vec![Severity::Ok]),
+            ("few are left", with(Some((94, 100)), 0), vec![Severity::Ok]),
             (
                 "too few are left",
                 with(Some((95, 100)), 0),
-                vec![Fine, AdapterErrorKind],
+                vec![Severity::Ok, Severity::Error],
             ),
             (
                 "more than there may be",
                 with(Some((103, 100)), 0),
-                vec![Fine, AdapterErrorKind],
+                vec![Severity::Ok, Severity::Error],
             ),
-            ("an odd clock", with(None, 5), vec![Fine, WorthKnowing]),
             (
-                "a wrong clock",
+                "a clock offset",
+                with(None, 5),
+                vec![Severity::Ok, Severity::Warning],
+            ),
+            (
+                "a large clock offset",
                 with(None, 300),
-                vec![Fine, AdapterErrorKind],
+                vec![Severity::Ok, Severity::Error],
             ),
         ];
         for (name, facts, expected) in rows {
-            let found = judge(&facts);
+            let found = diagnose(&facts);
             let found: Vec<_> = found.iter().map(|finding| finding.severity).collect();
             assert_eq!(found, expected, "{name}");
         }
         assert_eq!(
-            judge(&well)[0].what,
+            diagnose(&healthy)[0].what,
             "postgres://db/tidings has schema version 5 and 12.0 MB"
         );
     }

@@ -176,7 +176,7 @@ try {
 
   await step("documents that a sink refused are shown, and sent again", async () => {
     await page.goto(`/sinks/${hook}`);
-    must((await page.locator("tr", { hasText: "answered 4" }).count()) === 3, "three dead letters were expected");
+    must((await page.locator("tr", { hasText: "returned 4" }).count()) === 3, "three dead letters were expected");
     await takePictures(browser, given, [["dead-letters", `/sinks/${hook}`]]);
     await press("Retry all");
     await page.waitForURL(/done=retried/);

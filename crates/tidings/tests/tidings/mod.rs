@@ -32,7 +32,7 @@ pub(crate) fn command(args: &[&str], folder: &Path) -> Command {
     command
 }
 
-/// Asks a process to end in order, and says how it did.
+/// Shuts a process down gracefully, and returns its exit code.
 pub(crate) fn terminate(mut child: std::process::Child) -> Option<i32> {
     // The shell's own `kill`: the program of that name is not everywhere.
     let kill = format!("kill -TERM {}", child.id());
@@ -75,7 +75,7 @@ impl Run {
         self.run_keeping().0
     }
 
-    /// Runs it and keeps its folder, to see what it left there.
+    /// Runs it and returns its folder too, to see what it wrote there.
     pub(crate) fn run_keeping(mut self) -> (Ended, tempfile::TempDir) {
         self.command
             .stdin(Stdio::piped())

@@ -20,19 +20,19 @@ use crate::progress::Progress;
   tidings frontier add --file urls.txt --priority 8
   sort -u urls.txt | tidings frontier add -")]
 pub(crate) struct AddArgs {
-    /// URLs; - reads them from standard input, one a line
+    /// URLs; - reads them from standard input, one per line
     #[arg(value_name = "URL", required_unless_present = "file")]
     urls: Vec<String>,
 
-    /// Read URLs from a file, one a line
+    /// Read URLs from a file, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// 1 (whenever) to 10 (at once)
+    /// 1 (lowest) to 10 (highest)
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=10))]
     priority: u8,
 
-    /// Id of the source that they belong to
+    /// Id of their source
     #[arg(long, value_name = "ID", default_value_t = 0)]
     source: i64,
 }
@@ -41,7 +41,7 @@ pub(crate) struct AddArgs {
 const CHUNK: usize = 10_000;
 
 #[derive(Debug, Default, Serialize)]
-struct Sum {
+struct VerdictCounts {
     new: u64,
     raised: u64,
     known: u64,
@@ -49,34 +49,34 @@ struct Sum {
 }
 
 pub(super) async fn add(store: &Store, args: &AddArgs, json: bool) -> Result<(), Failure> {
-    let mut sum = Sum::default();
+    let mut counts = VerdictCounts::default();
     let mut progress = Progress::new("URLs", None);
     let mut chunk = Vec::with_capacity(CHUNK);
     for text in inputs(args)? {
-        let text = text.context("the URLs can't be read")?;
+        let text = text.context("cannot read the URLs")?;
         if text.trim().is_empty() {
             continue;
         }
         chunk.push(text);
         if chunk.len() == CHUNK {
-            submit(store, args, &mut chunk, &mut sum, json).await?;
+            submit(store, args, &mut chunk, &mut counts, json).await?;
             progress.advance(CHUNK as u64);
         }
     }
-    submit(store, args, &mut chunk, &mut sum, json).await?;
+    submit(store, args, &mut chunk, &mut counts, json).await?;
     progress.finish();
     if !json {
-        let Sum {
+        let VerdictCounts {
             new,
             raised,
             known,
             invalid,
-        } = &sum;
+        } = &counts;
         output::line(&format!(
-            "{new} new, {raised} raised, {known} known, {invalid} refused"
+            "{new} new, {raised} raised, {known} known, {invalid} invalid"
         ))?;
     }
-    if sum.invalid > 0 {
+    if counts.invalid > 0 {
         Err(Failure::Reported)
     } else {
         Ok(())
@@ -102,7 +102,7 @@ fn inputs(args: &AddArgs) -> anyhow::Result<Lines> {
     Ok(Box::new(all.into_iter().flatten()))
 }
 
-/// One line of the answer to a program.
+/// One line of the JSON output.
 #[derive(Serialize)]
 struct Line<'a> {
     url: &'a str,
@@ -115,7 +115,7 @@ async fn submit(
     store: &Store,
     args: &AddArgs,
     chunk: &mut Vec<String>,
-    sum: &mut Sum,
+    counts: &mut VerdictCounts,
     json: bool,
 ) -> anyhow::Result<()> {
     let parsed: Vec<Result<Submission, UrlError>> =
@@ -135,10 +135,10 @@ async fn submit(
             Err(error) => ("invalid", Some(error.rule.to_string())),
         };
         match verdict {
-            "new" => sum.new += 1,
-            "raised" => sum.raised += 1,
-            "known" => sum.known += 1,
-            _ => sum.invalid += 1,
+            "new" => counts.new += 1,
+            "raised" => counts.raised += 1,
+            "known" => counts.known += 1,
+            _ => counts.invalid += 1,
         }
         if json {
             output::json(&Line {

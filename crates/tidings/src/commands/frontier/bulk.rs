@@ -15,7 +15,7 @@ pub(super) enum Action {
     Remove,
 }
 
-/// Change URLs of the frontier: those named, or all that match
+/// Change URLs of the frontier: the given ones, or all that match
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings frontier retry --status dead --reason max_retries --dry-run
@@ -29,11 +29,11 @@ pub(crate) struct BulkArgs {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// Every URL, when neither URLs nor a filter are given
+    /// Every URL of the frontier
     #[arg(long)]
     all: bool,
 
-    /// Only say how many it would be
+    /// Print how many would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -48,7 +48,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     anyhow::ensure!(
         !args.urls.is_empty() || !args.filter.is_empty() || args.all,
-        "say which: URLs, a filter such as --status dead, or --all"
+        "nothing selected: give URLs, a filter such as --status dead, or --all"
     );
     let (matched, changed) = if args.urls.is_empty() {
         matching(store, action, args).await?
@@ -60,7 +60,7 @@ pub(super) async fn run(
         return output::json(&Changed { matched, changed });
     }
     let done = match action {
-        Action::Retry => "due again",
+        Action::Retry => "requeued",
         Action::Remove => "removed",
     };
     match args.dry_run {

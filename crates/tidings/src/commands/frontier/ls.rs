@@ -17,15 +17,15 @@ pub(crate) struct LsArgs {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// At most so many
+    /// Max number of URLs
     #[arg(long, default_value_t = 50)]
     limit: u32,
 
-    /// All of them
+    /// List all matches
     #[arg(long, conflicts_with = "limit")]
     all: bool,
 
-    /// id, newest, recent, due or priority; all but id look at every match
+    /// id, newest, recent, due or priority; all but id scan every match
     #[arg(
         long,
         value_name = "ORDER",
@@ -34,7 +34,7 @@ pub(crate) struct LsArgs {
     )]
     sort: Order,
 
-    /// Go on where a list ended, in the same order
+    /// Continue after this cursor, in the same order
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     after: Option<Cursor>,
 }

@@ -1,5 +1,5 @@
-//! The two documents in which older collectors tell how their last run went;
-//! readers of theirs go on to work.
+//! The two documents in which older collectors report their last run, so that
+//! their readers continue to work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub struct CollectionMetrics {
     pub errors: Vec<SourceError>,
 }
 
-/// What went wrong with a source.
+/// The error of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceError {
     pub source: String,
@@ -66,7 +66,7 @@ impl Firestore {
             ("errors", list(metrics.errors.iter().map(error))),
         ];
         let named = fields.map(|(name, value)| (name.to_owned(), value));
-        self.put("collection_metrics/latest", Map::from_iter(named), now)
+        self.replace("collection_metrics/latest", Map::from_iter(named), now)
             .await
     }
 
@@ -77,7 +77,7 @@ impl Firestore {
             ("perSourceStats", number_map(&state.per_source)),
         ];
         let named = fields.map(|(name, value)| (name.to_owned(), value));
-        self.put("last_collection_run/state", Map::from_iter(named), now)
+        self.replace("last_collection_run/state", Map::from_iter(named), now)
             .await
     }
 }

@@ -1,43 +1,43 @@
-//! Words of any script: runs of letters and digits, in lower case and without
-//! accents. Scripts that put no spaces between words give one token for each
-//! character; a query in them becomes a phrase, which finds exactly the text.
+//! The tokenizer for all scripts: runs of letters and digits, in lower case and
+//! without accents. Scripts without spaces between words give one token per
+//! character; a query in them becomes a phrase, which matches exactly the text.
 
 use tantivy::tokenizer::{
     AsciiFoldingFilter, LowerCaser, RemoveLongFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
 };
 
-/// The name of this analysis in the schema.
-pub(crate) const WORDS: &str = "words";
+/// The name of this analyzer in the schema; stored in every index.
+pub(crate) const TOKENIZER: &str = "words";
 
-/// Longer runs are keys and addresses; nobody types them.
-const LONGEST_BYTES: usize = 100;
+/// Longer runs are keys and URLs, which are no search terms.
+const MAX_TOKEN_BYTES: usize = 100;
 
 pub(crate) fn analyzer() -> TextAnalyzer {
-    TextAnalyzer::builder(Words::default())
-        .filter(RemoveLongFilter::limit(LONGEST_BYTES))
+    TextAnalyzer::builder(WordTokenizer::default())
+        .filter(RemoveLongFilter::limit(MAX_TOKEN_BYTES))
         .filter(LowerCaser)
         .filter(AsciiFoldingFilter)
         .build()
 }
 
 #[derive(Clone, Default)]
-struct Words {
+struct WordTokenizer {
     token: Token,
 }
 
-struct WordsIn<'a> {
+struct WordTokenStream<'a> {
     text: &'a str,
-    /// Bytes that are done.
+    /// Bytes consumed.
     at: usize,
     token: &'a mut Token,
 }
 
-impl Tokenizer for Words {
-    type TokenStream<'a> = WordsIn<'a>;
+impl Tokenizer for WordTokenizer {
+    type TokenStream<'a> = WordTokenStream<'a>;
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordsIn<'a> {
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> WordTokenStream<'a> {
         self.token.reset();
-        WordsIn {
+        WordTokenStream {
             text,
             at: 0,
             token: &mut self.token,
@@ -45,17 +45,17 @@ impl Tokenizer for Words {
     }
 }
 
-impl TokenStream for WordsIn<'_> {
+impl TokenStream for WordTokenStream<'_> {
     fn advance(&mut self) -> bool {
         let rest = &self.text[self.at..];
         let Some((start, first)) = rest.char_indices().find(|(_, c)| c.is_alphanumeric()) else {
             self.at = self.text.len();
             return false;
         };
-        let length = if stands_alone(first) {
+        let length = if is_unspaced_script(first) {
             first.len_utf8()
         } else {
-            let ends = |c: char| !c.is_alphanumeric() || stands_alone(c);
+            let ends = |c: char| !c.is_alphanumeric() || is_unspaced_script(c);
             rest[start..].find(ends).unwrap_or(rest.len() - start)
         };
         let from = self.at + start;
@@ -78,7 +78,7 @@ impl TokenStream for WordsIn<'_> {
 }
 
 /// Thai, Lao, Burmese, Khmer, kana and Han.
-fn stands_alone(c: char) -> bool {
+fn is_unspaced_script(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'
         | '\u{1000}'..='\u{109f}'

@@ -1,12 +1,12 @@
-//! Which text of a document a sink gets, and the document as JSON. The user's
-//! own stores get all of it unless the configuration says otherwise; exporters
-//! get what the licence allows.
+//! The text of a document that a sink may receive, and the document as JSON. The
+//! user's own stores get the full text unless the configuration says otherwise;
+//! exporters get what the licence allows.
 
 use std::borrow::Cow;
 
 use tidings_document::Document;
 
-/// The text for a sink of the user's own.
+/// The full text, or the part that the licence allows.
 pub(crate) fn of(document: &Document, full_text: bool) -> &str {
     if full_text {
         &document.body_text

@@ -1,6 +1,6 @@
 //! Dates as pages write them, in many languages, to one value: a moment with
 //! its offset, or a day. Reads what is there; never invents a time or a zone
-//! (a time without a zone is taken as UTC, as the standard libraries of the web do).
+//! (a time without a zone is UTC, as in the standard libraries of the web).
 
 mod months;
 mod parse;
@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 
 pub(crate) use parse::{find_in_words, in_url};
 
-/// When something was published.
+/// The date of a publication or a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// A moment, and the offset that it was written in.
@@ -42,7 +42,7 @@ impl When {
         }
     }
 
-    /// Reads a date in any format that a machine would write, and most that people do.
+    /// Parses a date in any machine format, and in most formats of written text.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.is_empty() {
@@ -71,7 +71,7 @@ impl Serialize for When {
     }
 }
 
-/// The first day that is believed at all.
+/// Earlier dates are ignored.
 pub(crate) const EARLIEST: Date = date(1990, 1, 1);
 
 #[cfg(test)]

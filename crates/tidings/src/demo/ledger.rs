@@ -1,5 +1,5 @@
-//! What the simulated web has published, and what has become of each article: a
-//! document, a loss, or nothing yet. Pure: what is new comes in, sums come out.
+//! What the simulated web has published, and the state of each article: document,
+//! lost, or pending. Pure: changes in, totals out.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -9,61 +9,62 @@ use tidings_sim::{Entry, Expected};
 use tidings_store::FrontierId;
 use tidings_url::{FetchUrl, ProxyHosts, Rules, UrlKey};
 
-use crate::words::{count, number};
+use crate::format::{count, number};
 
-/// How everything adds up at one moment.
+/// The totals of the ledger at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Sum {
+pub(crate) struct LedgerTotals {
     /// Articles that should be documents, now or soon.
     pub(crate) published: u64,
     /// Those that are documents.
     pub(crate) fetched: u64,
-    /// What the embedded search holds, if there is one.
+    /// Documents in the embedded search, if there is one.
     pub(crate) delivered: Option<u64>,
     /// Those that are neither documents nor lost.
-    pub(crate) to_come: u64,
-    /// Given up in the frontier or by the sink, or done without a document.
+    pub(crate) pending: u64,
+    /// Failed permanently in the frontier or in the sink, or done without a document.
     pub(crate) lost: u64,
-    /// Second documents of an article, and what the sink has twice.
+    /// Second documents of an article, and documents that the sink has twice.
     pub(crate) duplicated: u64,
-    /// Documents of which the ledger knows nothing.
+    /// Documents that the ledger does not expect.
     pub(crate) unknown: u64,
     pub(crate) requests: u64,
-    /// Requests that came too soon, or while another was under way.
-    pub(crate) impolite: u64,
-    /// Requests that were answered badly on purpose.
-    pub(crate) faults: u64,
+    /// Requests sooner than the delay of the host, or while another was in flight.
+    pub(crate) politeness_violations: u64,
+    /// Requests that the simulated web let fail on purpose.
+    pub(crate) faults_injected: u64,
 }
 
-impl Sum {
-    /// Whether nothing is to come, and everything that is stored is delivered.
+impl LedgerTotals {
+    /// Whether nothing is pending, and everything that is stored is delivered.
     pub(crate) fn is_complete(&self) -> bool {
         let stored = self.fetched + self.duplicated + self.unknown;
-        self.to_come == 0
+        self.pending == 0
             && self
                 .delivered
                 .is_none_or(|count| count + self.lost >= stored)
     }
 
-    /// Whether nothing is lost, doubled or made up.
-    pub(crate) fn is_right(&self) -> bool {
+    /// Whether nothing is lost, duplicated or unexpected.
+    pub(crate) fn is_consistent(&self) -> bool {
         self.lost == 0 && self.duplicated == 0 && self.unknown == 0
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for LedgerTotals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |figure: u64, what: &str| format!("{} {what}", number(figure));
         let parts = [
             Some(part(self.published, "published")),
             Some(part(self.fetched, "fetched")),
             self.delivered.map(|figure| part(figure, "delivered")),
-            Some(part(self.to_come, "to come")),
+            Some(part(self.pending, "pending")),
             Some(part(self.lost, "lost")),
             Some(part(self.duplicated, "duplicated")),
-            (self.unknown > 0).then(|| part(self.unknown, "of nothing")),
-            Some(part(self.impolite, "impolite")),
-            (self.faults > 0).then(|| format!("{} met", count(self.faults, "fault"))),
+            (self.unknown > 0).then(|| part(self.unknown, "unexpected")),
+            Some(count(self.politeness_violations, "politeness violation")),
+            (self.faults_injected > 0)
+                .then(|| format!("{} injected", count(self.faults_injected, "fault"))),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         write!(f, "ledger: {}", parts.join(" · "))
@@ -72,9 +73,9 @@ impl fmt::Display for Sum {
 
 /// All articles that should become documents.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(super) struct Ledger {
     articles: Vec<Article>,
-    /// The page's own address and the one that feeds announce.
+    /// By the article's own URL and by the one that feeds announce.
     by_key: HashMap<UrlKey, usize>,
     documents: HashSet<UrlKey>,
     fetched: u64,
@@ -89,16 +90,16 @@ struct Article {
     is_lost: bool,
 }
 
-impl Books {
-    /// An article has appeared.
-    pub(super) fn publish(&mut self, entry: &Entry) {
+impl Ledger {
+    /// An article was published.
+    pub(super) fn add_published(&mut self, entry: &Entry) {
         if entry.expected != Expected::Document {
             return;
         }
         let place = self.articles.len();
         let mut ids = Vec::new();
         for address in [&entry.url, &entry.announced_url] {
-            // What is no URL to us could not be found under it either.
+            // What does not parse as a URL can't be discovered by it either.
             let Ok(url) = FetchUrl::parse(address) else {
                 continue;
             };
@@ -117,7 +118,7 @@ impl Books {
     }
 
     /// A document was stored, or changed.
-    pub(super) fn keep(&mut self, key: UrlKey) {
+    pub(super) fn add_document(&mut self, key: UrlKey) {
         if !self.documents.insert(key) {
             return;
         }
@@ -132,46 +133,47 @@ impl Books {
         }
     }
 
-    /// These addresses were given up; nothing else is.
-    pub(super) fn bury(&mut self, dead: &[UrlKey]) {
+    /// These URLs failed permanently, and no others.
+    pub(super) fn set_failed(&mut self, failed: &[UrlKey]) {
         for article in &mut self.articles {
             article.is_lost = false;
         }
-        for at in dead.iter().filter_map(|key| self.by_key.get(key)) {
+        for at in failed.iter().filter_map(|key| self.by_key.get(key)) {
             self.articles[*at].is_lost = true;
         }
     }
 
-    /// Articles that are no documents, with their places in the frontier.
+    /// Articles without a document, with their ids in the frontier.
     pub(super) fn missing(&self) -> impl Iterator<Item = (usize, &[FrontierId])> {
         let all = self.articles.iter().enumerate();
         all.filter(|(_, article)| !article.is_document)
             .map(|(number, article)| (number, article.ids.as_slice()))
     }
 
-    pub(super) fn lose(&mut self, number: usize) {
+    /// It is done without a document.
+    pub(super) fn mark_lost(&mut self, number: usize) {
         self.articles[number].is_lost = true;
     }
 
-    /// All documents, whatever they are of.
+    /// All documents, expected or not.
     pub(super) fn documents(&self) -> u64 {
         self.documents.len() as u64
     }
 
-    pub(super) fn sum(&self, delivered: Option<u64>, buried_by_sink: u64) -> Sum {
+    pub(super) fn totals(&self, delivered: Option<u64>, dead_letters: u64) -> LedgerTotals {
         let is_lost = |article: &&Article| article.is_lost && !article.is_document;
         let lost = self.articles.iter().filter(is_lost).count() as u64;
         let published = self.articles.len() as u64;
-        let twice = delivered.map_or(0, |count| count.saturating_sub(self.documents()));
-        Sum {
+        let twice_in_sink = delivered.map_or(0, |count| count.saturating_sub(self.documents()));
+        LedgerTotals {
             published,
             fetched: self.fetched,
             delivered,
-            to_come: published - self.fetched - lost,
-            lost: lost + buried_by_sink,
-            duplicated: self.duplicated + twice,
+            pending: published - self.fetched - lost,
+            lost: lost + dead_letters,
+            duplicated: self.duplicated + twice_in_sink,
             unknown: self.unknown,
-            ..Sum::default()
+            ..LedgerTotals::default()
         }
     }
 }
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
 
     /// Three articles, of which 1 is announced elsewhere, and one that is missing.
-    fn books() -> Books {
+    fn ledger() -> Ledger {
         let entry = |number: u64, announced: &str, expected| {
             let url = format!("https://a.example/story-{number}");
             Entry {
@@ -195,16 +197,16 @@ mod tests {
                 expected,
             }
         };
-        let mut books = Books::default();
+        let mut ledger = Ledger::default();
         for entry in [
             entry(0, "story-0", Expected::Document),
             entry(1, "short-1", Expected::Document),
             entry(2, "story-2", Expected::Document),
             entry(3, "story-3", Expected::NotFound),
         ] {
-            books.publish(&entry);
+            ledger.add_published(&entry);
         }
-        books
+        ledger
     }
 
     fn key(path: &str) -> UrlKey {
@@ -213,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_somewhere() {
-        // What is stored, what is given up, what the sink has; and how that adds up:
-        // fetched, to come, lost, duplicated, of nothing.
+    fn every_article_is_in_one_column() {
+        // Stored, failed permanently, delivered; and the totals: fetched, pending, lost,
+        // duplicated, unexpected.
         type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], u64, [u64; 5]);
         let rows: [Row<'_>; 7] = [
             ("nothing yet", &[], &[], 0, [0, 3, 0, 0, 0]),
@@ -229,7 +231,7 @@ mod tests {
             ),
             ("both", &["short-1", "story-1"], &[], 2, [1, 2, 0, 1, 0]),
             (
-                "given up is lost, unless it is a document",
+                "a permanent failure is lost, unless it is a document",
                 &["story-0"],
                 &["story-0", "short-1", "story-3"],
                 1,
@@ -239,60 +241,63 @@ mod tests {
             ("twice in the sink", &["story-0"], &[], 2, [1, 2, 0, 1, 0]),
         ];
         for (name, stored, dead, delivered, expected) in rows {
-            let mut books = books();
+            let mut ledger = ledger();
             for path in stored {
-                books.keep(key(path));
-                books.keep(key(path));
+                ledger.add_document(key(path));
+                ledger.add_document(key(path));
             }
-            books.bury(&dead.iter().map(|path| key(path)).collect::<Vec<_>>());
-            let sum = books.sum(Some(delivered), 0);
+            ledger.set_failed(&dead.iter().map(|path| key(path)).collect::<Vec<_>>());
+            let totals = ledger.totals(Some(delivered), 0);
             let found = [
-                sum.fetched,
-                sum.to_come,
-                sum.lost,
-                sum.duplicated,
-                sum.unknown,
+                totals.fetched,
+                totals.pending,
+                totals.lost,
+                totals.duplicated,
+                totals.unknown,
             ];
-            assert_eq!((found, sum.published), (expected, 3), "{name}");
+            assert_eq!((found, totals.published), (expected, 3), "{name}");
         }
     }
 
     #[test]
-    fn a_loss_can_be_mended() {
-        let mut books = books();
-        books.lose(1);
-        assert_eq!(books.sum(None, 0).lost, 1);
-        books.bury(&[]);
-        assert_eq!(books.sum(None, 0).lost, 0, "it was given another chance");
-        books.lose(1);
-        books.keep(key("story-1"));
-        let sum = books.sum(None, 2);
+    fn a_lost_article_can_be_recovered() {
+        let mut ledger = ledger();
+        ledger.mark_lost(1);
+        assert_eq!(ledger.totals(None, 0).lost, 1);
+        ledger.set_failed(&[]);
+        assert_eq!(ledger.totals(None, 0).lost, 0, "it was retried");
+        ledger.mark_lost(1);
+        ledger.add_document(key("story-1"));
+        let totals = ledger.totals(None, 2);
         assert_eq!(
-            (sum.fetched, sum.lost),
+            (totals.fetched, totals.lost),
             (1, 2),
-            "what a sink has buried is lost"
+            "a dead letter is lost"
         );
-        assert_eq!(books.missing().count(), 2);
+        assert_eq!(ledger.missing().count(), 2);
     }
 
     #[test]
-    fn a_sum_is_told_in_words() {
-        let sum = Sum {
+    fn totals_are_shown_as_columns() {
+        let totals = LedgerTotals {
             published: 20_000,
             fetched: 14_210,
             delivered: Some(14_200),
-            to_come: 5_790,
+            pending: 5_790,
             requests: 16_000,
-            faults: 312,
-            ..Sum::default()
+            faults_injected: 312,
+            ..LedgerTotals::default()
         };
-        assert!(sum.is_right());
+        assert!(totals.is_consistent());
         assert_eq!(
-            sum.to_string(),
-            "ledger: 20,000 published · 14,210 fetched · 14,200 delivered · 5,790 to come · 0 lost · 0 duplicated · 0 impolite · 312 faults met"
+            totals.to_string(),
+            "ledger: 20,000 published · 14,210 fetched · 14,200 delivered · 5,790 pending · 0 lost · 0 duplicated · 0 politeness violations · 312 faults injected"
         );
-        let wrong = Sum { unknown: 2, ..sum };
-        assert!(!wrong.is_right());
-        assert!(wrong.to_string().contains("· 2 of nothing ·"));
+        let wrong = LedgerTotals {
+            unknown: 2,
+            ..totals
+        };
+        assert!(!wrong.is_consistent());
+        assert!(wrong.to_string().contains("· 2 unexpected ·"));
     }
 }

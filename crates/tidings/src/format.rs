@@ -1,4 +1,4 @@
-//! Numbers, times and sizes as people read them. Pure.
+//! Formats numbers, durations and sizes for output. Pure.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(crate) fn count(number_of: u64, one: &str) -> String {
     format!("{} {one}{many}", number(number_of))
 }
 
-/// Text of strangers on one line, without power over the terminal.
+/// Untrusted text on one line, without control characters.
 pub(crate) fn one_line(text: &str) -> String {
     let shown = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_as_people_read_them() {
+    fn figures_are_formatted_with_their_units() {
         let numbers = [
             (0, "0"),
             (999, "999"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_write_on_the_terminal() {
+    fn untrusted_text_does_not_control_the_terminal() {
         assert_eq!(one_line("a\nb \x1b[2Jc"), "a b \u{fffd}[2Jc");
     }
 }

@@ -1,5 +1,5 @@
-//! The formats: what machines write (ISO 8601, RFC 2822, seconds), what people
-//! write (words, numbers, East Asian), and what addresses carry.
+//! The formats: machine formats (ISO 8601, RFC 2822, seconds), written text (words,
+//! numbers, East Asian), and dates in URL paths.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};

@@ -1,5 +1,5 @@
-//! Who is believed: selectors before everything, the feed after everything,
-//! and nobody about the future.
+//! The precedence of origins: selectors first, the feed last, and no date in the
+//! future from any.
 
 use tidings_extract::{
     FeedEntry, Method, Options, Origin, Page, Quality, Selector, Selectors, When, extract, select,
@@ -125,7 +125,7 @@ fn a_page_that_is_built_in_the_browser_has_its_text_in_json_ld() {
 }
 
 #[test]
-fn nobody_is_believed_about_the_future() {
+fn no_date_in_the_future_is_accepted() {
     let html = PAGE
         .replace("2026-03-02", "2027-03-02")
         .replace("2026-03-01", "2031-01-01");

@@ -1,5 +1,5 @@
-//! What is read out of one page, for people who look: the article with the
-//! witness of each field, and what selectors match. Keeps nothing.
+//! Preview of the extraction of one page: the article with the origin of each
+//! field, and what selectors match. Stores nothing.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,9 +9,9 @@ use tidings_net::Response;
 
 use crate::output;
 
-/// What one selector matched.
+/// The matches of one selector.
 #[derive(Debug, Serialize)]
-pub(crate) struct Matched {
+pub(crate) struct SelectorMatches {
     pub(crate) field: &'static str,
     pub(crate) selector: String,
     pub(crate) texts: Vec<String>,
@@ -35,15 +35,15 @@ pub(crate) fn article(response: &Response, selectors: Option<&Selectors>) -> Art
     extract(&page(response, selectors), &Options::default())
 }
 
-/// What each selector matches on a page.
+/// The matches of each selector on a page.
 pub(crate) fn matches(
     response: &Response,
     selectors: &ArticleSelectors,
-) -> anyhow::Result<Vec<Matched>> {
+) -> anyhow::Result<Vec<SelectorMatches>> {
     let mut matched = Vec::new();
     for (field, text) in selectors.named() {
         let selector = Selector::parse(&text)?;
-        matched.push(Matched {
+        matched.push(SelectorMatches {
             field,
             texts: select(&page(response, None), &Options::default(), &selector),
             selector: text,
@@ -52,9 +52,9 @@ pub(crate) fn matches(
     Ok(matched)
 }
 
-/// The article for people.
+/// Prints the article as text.
 pub(crate) fn show(article: &Article) -> anyhow::Result<()> {
-    fn told<T>(field: Option<&Sourced<T>>, text: impl Fn(&T) -> String) -> Option<String> {
+    fn with_origin<T>(field: Option<&Sourced<T>>, text: impl Fn(&T) -> String) -> Option<String> {
         field.map(|field| format!("{}  ({})", text(&field.value), origin(&field.origin)))
     }
     let text = |text: &String| text.clone();
@@ -68,22 +68,25 @@ pub(crate) fn show(article: &Article) -> anyhow::Result<()> {
         article.confidence
     );
     let known = [
-        ("title", told(article.title.as_ref(), text)),
-        ("authors", told(article.authors.as_ref(), list)),
+        ("title", with_origin(article.title.as_ref(), text)),
+        ("authors", with_origin(article.authors.as_ref(), list)),
         (
             "published",
-            told(article.published.as_ref(), ToString::to_string),
+            with_origin(article.published.as_ref(), ToString::to_string),
         ),
         (
             "modified",
-            told(article.modified.as_ref(), ToString::to_string),
+            with_origin(article.modified.as_ref(), ToString::to_string),
         ),
-        ("language", told(article.language.as_ref(), text)),
-        ("section", told(article.section.as_ref(), text)),
-        ("tags", told(article.tags.as_ref(), list)),
-        ("image", told(article.image.as_ref(), text)),
-        ("site", told(article.site_name.as_ref(), text)),
-        ("canonical", told(article.canonical_url.as_ref(), text)),
+        ("language", with_origin(article.language.as_ref(), text)),
+        ("section", with_origin(article.section.as_ref(), text)),
+        ("tags", with_origin(article.tags.as_ref(), list)),
+        ("image", with_origin(article.image.as_ref(), text)),
+        ("site", with_origin(article.site_name.as_ref(), text)),
+        (
+            "canonical",
+            with_origin(article.canonical_url.as_ref(), text),
+        ),
         ("text", Some(found)),
         ("walls", walls(article)),
     ];
@@ -96,23 +99,23 @@ pub(crate) fn show(article: &Article) -> anyhow::Result<()> {
     output::line(&article.text)
 }
 
-/// The word for a witness, as the library's JSON has it.
+/// The origin of a field, as the library's JSON names it.
 fn origin(origin: &impl Serialize) -> String {
-    let word = serde_json::to_value(origin).unwrap_or_default();
-    word.as_str().unwrap_or_default().replace('_', " ")
+    let name = serde_json::to_value(origin).unwrap_or_default();
+    name.as_str().unwrap_or_default().replace('_', " ")
 }
 
 fn walls(article: &Article) -> Option<String> {
     let flags = &article.flags;
-    let standing = [
+    let found = [
         (flags.paywall, "paywall"),
-        (flags.consent_wall, "consent"),
-        (flags.soft_404, "not found in disguise"),
+        (flags.consent_wall, "consent wall"),
+        (flags.soft_404, "soft 404"),
         (flags.captcha, "captcha"),
     ];
-    let names: Vec<_> = standing
+    let names: Vec<_> = found
         .into_iter()
-        .filter_map(|(stands, name)| stands.then_some(name))
+        .filter_map(|(is_found, name)| is_found.then_some(name))
         .collect();
     (!names.is_empty()).then(|| names.join(", "))
 }

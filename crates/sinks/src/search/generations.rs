@@ -1,6 +1,6 @@
-//! The folder of an index: one sub-folder for each generation, named by its
-//! number; the highest is the one that counts. A new generation is made beside
-//! the old one and takes its place by one rename. One process at a time writes.
+//! The folder of an index: one sub-folder per generation, named by its number;
+//! the highest is current. A new generation is built beside the old one and
+//! replaces it by one rename. One process at a time writes.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,12 +11,12 @@ use tantivy::{Index, IndexSettings};
 
 use super::SearchError;
 use super::schema::{Fields, schema};
-use super::words::{WORDS, analyzer};
+use super::tokenizer::{TOKENIZER, analyzer};
 
 const UNFINISHED: &str = "unfinished";
 const LOCK: &str = "writer.lock";
 
-/// The right to write; ends with the process that has it, however that ends.
+/// The write lock; released when its process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct WriteLock(#[allow(dead_code)] File);
 
@@ -30,7 +30,7 @@ pub(crate) fn lock(folder: &Path) -> Result<WriteLock, SearchError> {
     }
 }
 
-/// The generation that counts.
+/// The current generation.
 pub(crate) fn current(folder: &Path) -> io::Result<Option<u64>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -57,12 +57,13 @@ pub(crate) fn open(folder: &Path, generation: u64) -> Result<(Index, Fields), Se
     if index.schema() != schema {
         return Err(SearchError::Outdated(folder.to_owned()));
     }
-    index.tokenizers().register(WORDS, analyzer());
+    index.tokenizers().register(TOKENIZER, analyzer());
     Ok((index, fields))
 }
 
-/// An empty index that does not count yet. What a dead process left is removed.
-pub(crate) fn unfinished(folder: &Path, _lock: &WriteLock) -> Result<Index, SearchError> {
+/// Creates an empty index that is not current yet. Removes the one that a killed
+/// process left.
+pub(crate) fn create_unfinished(folder: &Path, _lock: &WriteLock) -> Result<Index, SearchError> {
     let path = folder.join(UNFINISHED);
     match fs::remove_dir_all(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
@@ -70,18 +71,18 @@ pub(crate) fn unfinished(folder: &Path, _lock: &WriteLock) -> Result<Index, Sear
     }
     let directory = MmapDirectory::open(&path).map_err(tantivy::TantivyError::from)?;
     let index = Index::create(directory, schema().0, IndexSettings::default())?;
-    index.tokenizers().register(WORDS, analyzer());
+    index.tokenizers().register(TOKENIZER, analyzer());
     Ok(index)
 }
 
-/// Makes the unfinished index the one that counts, and removes the older ones.
-pub(crate) fn finish(folder: &Path, _lock: &WriteLock) -> Result<u64, SearchError> {
+/// Makes the unfinished index the current one, and removes the older one.
+pub(crate) fn publish(folder: &Path, _lock: &WriteLock) -> Result<u64, SearchError> {
     let old = current(folder)?;
     let generation = old.map_or(1, |old| old + 1);
     fs::rename(folder.join(UNFINISHED), path_of(folder, generation))?;
     File::open(folder)?.sync_all()?;
     if let Some(old) = old {
-        // Readers keep what they have open; what stays behind does not count.
+        // Readers keep their open files; a leftover folder is never read.
         let _ = fs::remove_dir_all(path_of(folder, old));
     }
     Ok(generation)

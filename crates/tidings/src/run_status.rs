@@ -1,6 +1,5 @@
-//! What people see while the loops run: one line that renews itself on a
-//! terminal, a line of the log now and then anywhere else, JSON for programs. In
-//! a demo that line is the ledger.
+//! The status of a running process: one line that is redrawn on a terminal, a log
+//! line per interval anywhere else, or JSON. In a demo the ledger comes with it.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
@@ -16,30 +15,30 @@ use crate::demo::Demo;
 use crate::output;
 use crate::roles::Roles;
 
-/// How often it is told anew on a terminal, and how often elsewhere.
-const ON_A_TERMINAL: Duration = Duration::from_secs(1);
-const ELSEWHERE: Duration = Duration::from_secs(10);
+const TERMINAL_INTERVAL: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How things stand.
+/// Counts of the frontier, and the work of this process.
 #[derive(Debug, Serialize)]
-pub(crate) struct Standing {
-    /// URLs that were ever found.
+pub(crate) struct RunStatus {
+    /// All URLs of the frontier.
     pub(crate) discovered: i64,
-    /// Waiting for their turn, or for another try.
+    /// Pending, or waiting for a retry.
     pub(crate) queued: i64,
     pub(crate) fetching: i64,
     pub(crate) fetched: i64,
     pub(crate) dead: i64,
-    /// Seconds that the URL that should have been fetched first is late.
-    pub(crate) oldest_waits_seconds: u64,
-    /// Pages a second of this process, since the last time.
+    /// How long the oldest overdue URL has been due.
+    pub(crate) oldest_overdue_seconds: u64,
+    /// Responses per second of this process, since the last report.
     pub(crate) pages_per_second: f64,
-    /// What this process did.
+    /// Outcomes of this process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) work: Option<Tally>,
 }
 
-pub(crate) struct Watch<'a> {
+/// Reports the status while the loops run.
+pub(crate) struct StatusReporter<'a> {
     store: Store,
     worker: Option<Arc<Worker>>,
     demo: Option<&'a Demo<'a>>,
@@ -47,7 +46,7 @@ pub(crate) struct Watch<'a> {
     is_terminal: bool,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> StatusReporter<'a> {
     pub(crate) fn new(store: &Store, worker: Option<Arc<Worker>>, json: bool) -> Self {
         Self {
             store: store.clone(),
@@ -66,8 +65,8 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Runs the loops, tells how they stand meanwhile, and sums up.
-    pub(crate) async fn during(
+    /// Runs the loops, reports their status meanwhile, and once more at the end.
+    pub(crate) async fn run(
         &self,
         roles: &Roles,
         stop: impl Future<Output = ()>,
@@ -76,87 +75,96 @@ impl<'a> Watch<'a> {
         let loops = roles.run(stop, |_| {});
         tokio::select! {
             ended = loops => ended?,
-            () = self.tell_on() => {}
+            () = self.report_periodically() => {}
         }
         self.clear();
-        let standing = self.standing(0, started.elapsed()).await?;
+        let status = self.read_status(0, started.elapsed()).await?;
         if self.json {
-            return output::json(&standing);
+            return output::json(&status);
         }
-        output::line(&standing.line())
+        output::line(&status.line())
     }
 
-    async fn tell_on(&self) {
-        let every = if self.is_terminal {
-            ON_A_TERMINAL
+    async fn report_periodically(&self) {
+        let interval = if self.is_terminal {
+            TERMINAL_INTERVAL
         } else {
-            ELSEWHERE
+            LOG_INTERVAL
         };
-        let mut before = self.answered();
+        let mut before = self.responses();
         loop {
-            tokio::time::sleep(every).await;
-            // A store that is away is told of by the loops.
-            let Ok(standing) = self.standing(before, every).await else {
+            tokio::time::sleep(interval).await;
+            // The loops report a store that is unavailable.
+            let Ok(status) = self.read_status(before, interval).await else {
                 continue;
             };
-            before = self.answered();
+            before = self.responses();
             let ledger = match self.demo {
-                Some(demo) => demo.look().await.ok(),
+                Some(demo) => demo.read_ledger().await.ok(),
                 None => None,
             };
             if self.is_terminal {
-                let line = ledger.map_or_else(|| standing.line(), |sum| sum.to_string());
-                self.renew(&line);
+                let line = ledger.map_or_else(|| status.line(), |totals| totals.to_string());
+                self.redraw(&line);
             } else if self.json {
-                // A closed pipe ends the program; nothing else can go wrong here.
-                let _ = output::json(&standing);
-                let _ = ledger.map(|sum| output::json(&json!({ "ledger": sum })));
+                // A closed pipe ends the program; other errors of the output are ignored.
+                let _ = output::json(&status);
+                let _ = ledger.map(|totals| output::json(&json!({ "ledger": totals })));
             } else {
-                info!("{}", standing.line());
-                if let Some(sum) = ledger {
-                    info!("{sum}");
+                info!(
+                    urls = status.discovered,
+                    queued = status.queued,
+                    fetching = status.fetching,
+                    fetched = status.fetched,
+                    failed_or_redirected = status.dead,
+                    pages_per_second = status.pages_per_second,
+                    oldest_overdue_seconds = status.oldest_overdue_seconds,
+                    "run status"
+                );
+                if let Some(totals) = ledger {
+                    info!("{totals}");
                 }
             }
         }
     }
 
-    fn answered(&self) -> u64 {
+    fn responses(&self) -> u64 {
         let worker = self.worker.as_ref();
         worker.map_or(0, |worker| worker.tally().answered())
     }
 
-    async fn standing(&self, before: u64, passed: Duration) -> anyhow::Result<Standing> {
+    async fn read_status(&self, before: u64, passed: Duration) -> anyhow::Result<RunStatus> {
         let Stats { by_status, .. } = self.store.stats().await?;
         let count = |status: &str| by_status.get(status).copied().unwrap_or(0);
-        let late = self.store.longest_overdue().await?;
-        let answered = self.answered().saturating_sub(before);
-        Ok(Standing {
+        let overdue = self.store.longest_overdue().await?;
+        let responses = self.responses().saturating_sub(before);
+        Ok(RunStatus {
             discovered: by_status.values().sum(),
             queued: count("pending") + count("failed"),
             fetching: count("fetching"),
             fetched: count("fetched"),
             dead: count("dead"),
-            oldest_waits_seconds: late.unwrap_or_default().as_secs(),
-            pages_per_second: answered as f64 / passed.as_secs_f64().max(0.001),
+            oldest_overdue_seconds: overdue.unwrap_or_default().as_secs(),
+            pages_per_second: responses as f64 / passed.as_secs_f64().max(0.001),
             work: self.worker.as_ref().map(|worker| worker.tally()),
         })
     }
 
-    fn renew(&self, text: &str) {
+    fn redraw(&self, text: &str) {
         let columns = terminal_width();
         let text: String = text.chars().take(columns.saturating_sub(1)).collect();
-        // What can't be shown is no reason to stop.
+        // A terminal that can't be written is no reason to stop.
         let _ = write!(io::stderr(), "\r\x1b[K{text}").and_then(|()| io::stderr().flush());
     }
 
     fn clear(&self) {
         if self.is_terminal {
-            self.renew("");
+            self.redraw("");
         }
     }
 }
 
-/// As the terminal says, else what most have.
+/// The width that the terminal reports, else 120 columns.
 fn terminal_width() -> usize {
     match rustix::termios::tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
@@ -164,10 +172,10 @@ fn terminal_width() -> usize {
     }
 }
 
-impl Standing {
+impl RunStatus {
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![
-            format!("{} found", self.discovered),
+            format!("{} URLs", self.discovered),
             format!("{} queued", self.queued),
             format!("{} fetching", self.fetching),
             format!("{} fetched", self.fetched),
@@ -176,16 +184,20 @@ impl Standing {
             parts.push(format!("{} documents", work.documents));
         }
         parts.push(format!("{:.0}/s", self.pages_per_second));
-        if self.oldest_waits_seconds > 0 {
-            parts.push(format!("oldest waits {} s", self.oldest_waits_seconds));
+        if self.oldest_overdue_seconds > 0 {
+            parts.push(format!("oldest overdue {} s", self.oldest_overdue_seconds));
         }
         if self.dead > 0 {
-            parts.push(format!("{} given up{}", self.dead, self.reasons()));
+            parts.push(format!(
+                "{} failed or redirected{}",
+                self.dead,
+                self.reasons()
+            ));
         }
         parts.join(" · ")
     }
 
-    /// The most frequent reasons of this process, in brackets.
+    /// The most frequent reasons in this process, in brackets.
     fn reasons(&self) -> String {
         let Some(work) = &self.work else {
             return String::new();
@@ -198,7 +210,7 @@ impl Standing {
             .map(|(reason, count)| format!("{count} {reason}"))
             .collect();
         if work.failed > 0 {
-            words.push(format!("{} to be tried again", work.failed));
+            words.push(format!("{} to be retried", work.failed));
         }
         match words.is_empty() {
             true => String::new(),
@@ -212,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_what_counts() {
+    fn a_status_line_has_the_counts_and_reasons() {
         let mut work = Tally {
             documents: 7,
             failed: 1,
@@ -220,19 +232,19 @@ mod tests {
         };
         work.dead.insert("gone".to_owned(), 2);
         work.dead.insert("not_found".to_owned(), 3);
-        let standing = Standing {
+        let status = RunStatus {
             discovered: 20,
             queued: 4,
             fetching: 1,
             fetched: 10,
             dead: 5,
-            oldest_waits_seconds: 12,
+            oldest_overdue_seconds: 12,
             pages_per_second: 3.4,
             work: Some(work),
         };
         assert_eq!(
-            standing.line(),
-            "20 found · 4 queued · 1 fetching · 10 fetched · 7 documents · 3/s · oldest waits 12 s · 5 given up (3 not_found, 2 gone, 1 to be tried again)"
+            status.line(),
+            "20 URLs · 4 queued · 1 fetching · 10 fetched · 7 documents · 3/s · oldest overdue 12 s · 5 failed or redirected (3 not_found, 2 gone, 1 to be retried)"
         );
     }
 }
