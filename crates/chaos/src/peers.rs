@@ -19,7 +19,8 @@ use tokio::net::TcpListener;
 
 use crate::environment::{Environment, INDEX, wait_until, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 const MAX_MEMORY_MB: u64 = 256;
 

@@ -109,7 +109,7 @@ impl Connection {
         }
     }
 
-    /// Sends the response; false when the connection can't be used again.
+    /// Sends the response; false when the connection must be closed.
     pub(crate) async fn send(
         &mut self,
         request: &Request,
