@@ -5,6 +5,7 @@
 mod chart;
 mod machine;
 mod markdown;
+mod numbers;
 mod parts;
 mod report;
 mod surroundings;

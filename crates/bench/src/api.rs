@@ -15,7 +15,8 @@ use tidings_store::{ClaimRequest, Completion, Outcome, Role, Store, StoreOptions
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::frontier::{Backlog, submission};
+use crate::backlog::Backlog;
+use crate::frontier::submission;
 use crate::{loopback, output};
 
 /// Measure the API and the dashboard over a large frontier

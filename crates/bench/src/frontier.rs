@@ -17,8 +17,8 @@ use tidings_store::{
 };
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
-use super::reference;
-use crate::output;
+use crate::backlog::{Backlog, Figure};
+use crate::{output, reference};
 
 /// Measure submits and claims of the frontier
 #[derive(Debug, Args)]
@@ -91,51 +91,6 @@ impl FrontierArgs {
         options.host_delay = self.delay();
         options
     }
-}
-
-/// Distribution of the URLs over hosts and priorities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Backlog {
-    /// All hosts have the same share and all URLs the same priority: the
-    /// best case for any design.
-    Uniform,
-    /// As on the web: a few hosts have most of the URLs (one has a twentieth),
-    /// and there are ten priorities.
-    Skewed,
-    /// Half of the URLs, most urgent, are on one blocked host.
-    Adversarial,
-}
-
-impl Backlog {
-    const ALL: [Self; 3] = [Self::Uniform, Self::Skewed, Self::Adversarial];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Skewed => "skewed",
-            Self::Adversarial => "adversarial",
-        }
-    }
-}
-
-impl std::fmt::Display for Backlog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// One measured row.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Figure {
-    pub(super) engine: &'static str,
-    pub(super) what: &'static str,
-    pub(super) urls: usize,
-    pub(super) backlog: &'static str,
-    pub(super) workers: usize,
-    pub(super) per_second: f64,
-    /// Of one claim, where there are claims.
-    pub(super) p99_ms: Option<f64>,
-    pub(super) violations: Option<usize>,
 }
 
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, NoTls};
 
-use super::frontier::{Backlog, Figure};
+use crate::backlog::{Backlog, Figure};
 
 /// Table, indexes and trigger as a published system shipped them.
 const TABLES: &str = "DROP TABLE IF EXISTS reference_frontier, reference_host;

@@ -1,11 +1,12 @@
 //! One article of one site: its address, its text and its fate, all of which
 //! follow from the seed. This is the ground truth that tests compare with.
 
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::rng::Rng;
-use crate::site::Site;
+use crate::site::{Layout, Site};
 use crate::text;
 
 /// Where the announced link leads.
@@ -109,4 +110,66 @@ fn fate(rng: &mut Rng) -> Fate {
         7..=11 => Fate::Moved,
         _ => Fate::Page,
     }
+}
+
+impl Site {
+    pub fn article(&self, number: u64) -> Article {
+        Article::of(self, number)
+    }
+
+    /// The newest articles first, at most `count`.
+    pub fn latest(&self, now: Timestamp, count: u64) -> impl Iterator<Item = Article> + '_ {
+        let published = self.published_by(now);
+        (published.saturating_sub(count)..published)
+            .rev()
+            .map(|number| self.article(number))
+    }
+
+    /// The article at a path, if it is published by `now`.
+    pub fn article_at(&self, path: &str, now: Timestamp) -> Option<Article> {
+        let number = number_in(path)?;
+        if number >= self.published_by(now) {
+            return None;
+        }
+        let article = self.article(number);
+        let known = article.path == path || article.short_path.as_deref() == Some(path);
+        known.then_some(article)
+    }
+}
+
+impl Layout {
+    fn path(
+        self,
+        number: u64,
+        title: &str,
+        section: &str,
+        published: Timestamp,
+        fate: Fate,
+    ) -> String {
+        let slug = text::slug(title);
+        if fate == Fate::Members {
+            return format!("/members/{slug}-{number}");
+        }
+        match self {
+            Self::Dated => {
+                let date = published.to_zoned(TimeZone::UTC).date();
+                format!(
+                    "/{:04}/{:02}/{:02}/{slug}-{number}",
+                    date.year(),
+                    date.month(),
+                    date.day()
+                )
+            }
+            Self::Html => format!("/{section}/{slug}-{number}.html"),
+            Self::Query => format!("/story?id={number}"),
+            Self::SlugSlash => format!("/p/{slug}-{number}/"),
+        }
+    }
+}
+
+/// The article number that every layout carries: the last digits of the path.
+fn number_in(path: &str) -> Option<u64> {
+    let end = path.trim_end_matches('/').trim_end_matches(".html");
+    let digits = end.len() - end.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    end[end.len() - digits..].parse().ok()
 }

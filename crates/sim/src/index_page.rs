@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::ledger::Ledger;
 use crate::render::escape;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::site::Site;
 use crate::wire::{Request, Response};
 

@@ -22,6 +22,7 @@ mod clock;
 mod dns;
 mod fakes;
 mod fault;
+mod feed_format;
 mod hostile_responses;
 mod index_page;
 mod ledger;
@@ -35,6 +36,7 @@ mod respond;
 mod rng;
 mod schedule;
 mod server;
+mod shared;
 mod site;
 mod tcp_relay;
 mod text;
@@ -42,6 +44,7 @@ mod tidings_binary;
 mod trap;
 mod wire;
 mod world;
+mod world_config;
 
 pub use article::{Article, Fate};
 pub use clock::SimClock;
@@ -51,6 +54,7 @@ pub use fakes::{
     FakeWebhook, FirestoreFault, GorseFault, Story, WebhookCall, WebhookFault,
 };
 pub use fault::{Fault, FaultRule, Target, When};
+pub use feed_format::{FeedDefect, FeedFormat};
 pub use hostile_responses::{
     BROTLI_GIBIBYTE, HostileResponse, LOOPBACK_SPELLINGS, hostile_responses, zstd_gibibyte,
 };
@@ -59,11 +63,11 @@ pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database, postgres_program};
 pub use raw::{Act, RawServer};
-pub use render::{FeedDefect, FeedFormat};
 pub use resource_usage::{cpu_seconds, load_average, peak_mib, reset_peak};
 pub use server::SimServer;
 pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};
 pub use tcp_relay::{RelayMode, TcpRelay};
 pub use tidings_binary::tidings_binary;
 pub use trap::SiteTrap;
-pub use world::{World, WorldConfig};
+pub use world::World;
+pub use world_config::WorldConfig;

@@ -1,10 +1,9 @@
-//! The listener: one loopback port for all sites, told apart by `Host`. Counts
+//! The listener: one loopback port for all sites, which `Host` distinguishes. Counts
 //! and logs every request. Ends when the [`SimServer`] is dropped.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -17,9 +16,11 @@ use crate::index_page;
 use crate::ledger::Ledger;
 use crate::log::{RequestLog, RequestRecord};
 use crate::respond::respond;
+use crate::shared::Shared;
 use crate::site::Site;
 use crate::wire::{Connection, Request, Response};
-use crate::world::{World, WorldConfig};
+use crate::world::World;
+use crate::world_config::WorldConfig;
 
 /// A running simulated web.
 #[derive(Debug)]
@@ -27,15 +28,6 @@ pub struct SimServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     accepting: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) world: World,
-    pub(crate) clock: SimClock,
-    pub(crate) log: RequestLog,
-    /// Requests of each address of the sites that have fault scripts.
-    counts: Mutex<HashMap<(u32, String), u64>>,
 }
 
 impl SimServer {
@@ -52,12 +44,7 @@ impl SimServer {
                 "the simulated web serves loopback addresses only",
             ));
         }
-        let shared = Arc::new(Shared {
-            world: World::new(config, address.port()),
-            clock,
-            log: RequestLog::new(),
-            counts: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(World::new(config, address.port()), clock));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
             shared,
@@ -159,19 +146,6 @@ async fn serve_request(
         .log
         .push(record(&site, request, &response, start, shared.log.now()));
     sent
-}
-
-impl Shared {
-    /// The how manieth request of this address this is, from 1.
-    fn count(&self, site: &Site, path: &str) -> u64 {
-        if site.faults.is_empty() {
-            return 1;
-        }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry((site.index, path.to_owned())).or_insert(0);
-        *count += 1;
-        *count
-    }
 }
 
 fn record(

@@ -4,18 +4,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use tidings_url::FetchUrl;
 
-use crate::article::{Article, Fate};
 use crate::fault::FaultRule;
-use crate::render::{FeedDefect, FeedFormat};
+use crate::feed_format::{FeedDefect, FeedFormat};
 use crate::rng::Rng;
 use crate::schedule::{Rhythm, Schedule};
 use crate::text::{self, Language};
 use crate::trap::SiteTrap;
-use crate::world::WorldConfig;
+use crate::world_config::WorldConfig;
 
 /// A site and its habits.
 #[derive(Debug, Clone)]
@@ -108,36 +106,6 @@ pub(crate) enum Layout {
     Html,
     Query,
     SlugSlash,
-}
-
-impl Layout {
-    pub(crate) fn path(
-        self,
-        number: u64,
-        title: &str,
-        section: &str,
-        published: Timestamp,
-        fate: Fate,
-    ) -> String {
-        let slug = text::slug(title);
-        if fate == Fate::Members {
-            return format!("/members/{slug}-{number}");
-        }
-        match self {
-            Self::Dated => {
-                let date = published.to_zoned(TimeZone::UTC).date();
-                format!(
-                    "/{:04}/{:02}/{:02}/{slug}-{number}",
-                    date.year(),
-                    date.month(),
-                    date.day()
-                )
-            }
-            Self::Html => format!("/{section}/{slug}-{number}.html"),
-            Self::Query => format!("/story?id={number}"),
-            Self::SlugSlash => format!("/p/{slug}-{number}/"),
-        }
-    }
 }
 
 impl Site {
@@ -247,36 +215,6 @@ impl Site {
     pub fn published_by(&self, now: Timestamp) -> u64 {
         self.schedule.count_by(now)
     }
-
-    pub fn article(&self, number: u64) -> Article {
-        Article::of(self, number)
-    }
-
-    /// The newest articles first, at most `count`.
-    pub fn latest(&self, now: Timestamp, count: u64) -> impl Iterator<Item = Article> + '_ {
-        let published = self.published_by(now);
-        (published.saturating_sub(count)..published)
-            .rev()
-            .map(|number| self.article(number))
-    }
-
-    /// The article at a path, if it is published by `now`.
-    pub fn article_at(&self, path: &str, now: Timestamp) -> Option<Article> {
-        let number = number_in(path)?;
-        if number >= self.published_by(now) {
-            return None;
-        }
-        let article = self.article(number);
-        let known = article.path == path || article.short_path.as_deref() == Some(path);
-        known.then_some(article)
-    }
-}
-
-/// The article number that every layout carries: the last digits of the path.
-fn number_in(path: &str) -> Option<u64> {
-    let end = path.trim_end_matches('/').trim_end_matches(".html");
-    let digits = end.len() - end.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    end[end.len() - digits..].parse().ok()
 }
 
 /// A readable host name that carries its index: `amber-courier-17.localhost`.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::number;
+use super::numbers::number;
 
 #[derive(Debug)]
 pub(super) struct Chart {

@@ -5,7 +5,8 @@ use anyhow::Context as _;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing, Line};
-use super::super::report::{Shown, Table, number, times};
+use super::super::numbers::{number, times};
+use super::super::report::{Shown, Table};
 use super::{Need, Part, Planned};
 
 pub(super) const URL: Part = Part {

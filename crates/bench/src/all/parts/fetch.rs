@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing};
-use super::super::report::{Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Shown, Table, engine};
 use super::{Need, Part, Planned, Size, rows};
 
 pub(super) const PART: Part = Part {

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Chart, Drawing, Line};
-use super::super::report::{Cell, Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Cell, Shown, Table, engine};
 use super::{Need, Part, Planned, Size, distinct, names, rows};
 
 pub(super) const PART: Part = Part {
