@@ -1,10 +1,11 @@
 //! `tidings-bench all`: every benchmark, one after the other, each run in a process
 //! of its own, so that memory and caches of one don't touch another; then one
-//! report of them. One that fails is told there and does not end the others.
+//! report of them. One that fails is reported there and does not end the others.
 
 mod chart;
 mod machine;
 mod markdown;
+mod numbers;
 mod parts;
 mod report;
 mod surroundings;
@@ -31,7 +32,7 @@ use crate::output;
 /// Measure everything, and write one report with pictures
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes report.md, report.json and the pictures into the folder, after each benchmark anew.
+    after_help = "Writes report.md, report.json and the pictures into the folder, and updates them after each benchmark.
 Inside a checkout with cargo it runs the benchmarks of the crates as well; what else is
 left out, and how to have it, is in the report. The whole takes about an hour.
 
@@ -132,7 +133,7 @@ pub(crate) fn run(args: &AllArgs, json: bool) -> anyhow::Result<bool> {
     }
     for part in wanted() {
         report.sections.push(measure(part, args.size(), &around));
-        // Whoever breaks it off keeps what was measured.
+        // Whoever interrupts it has what was measured so far.
         page.write(&report)?;
     }
     match json {
@@ -148,7 +149,7 @@ fn build(part: &Part, size: Size, around: &Surroundings) {
     let runs = (part.runs)(size).into_iter();
     for planned in runs.filter(|planned| around.lacks(planned.needs).is_none()) {
         if let Some(bench) = planned.command.strip_prefix("cargo bench ") {
-            say(&format!("{}: building", part.name));
+            progress(&format!("{}: building", part.name));
             let _ = output_of(&format!("cargo bench --no-run {bench}"), around);
         }
     }
@@ -192,11 +193,11 @@ fn perform(part: &str, planned: Planned, around: &Surroundings) -> Run {
     };
     let name = format!("{part}, {}", run.what);
     if let Some(reason) = around.lacks(planned.needs) {
-        say(&format!("{name}: left out: {reason}"));
+        progress(&format!("{name}: left out: {reason}"));
         run.end = End::LeftOut(reason);
         return run;
     }
-    say(&format!(
+    progress(&format!(
         "{name}: started {}",
         Timestamp::now().strftime("%H:%M:%S UTC")
     ));
@@ -205,22 +206,22 @@ fn perform(part: &str, planned: Planned, around: &Surroundings) -> Run {
     run.seconds = start.elapsed().as_secs_f64();
     run.end = match ended.and_then(|text| figures(&run.command, text)) {
         Ok(figures) => {
-            say(&format!("{name}: taken {:.1} s", run.seconds));
+            progress(&format!("{name}: measured in {:.1} s", run.seconds));
             End::Measured(figures)
         }
         Err(error) => {
             let reason = around.without_paths(&format!("{error:#}"));
-            say(&format!("{name}: failed: {reason}"));
+            progress(&format!("{name}: failed: {reason}"));
             End::Failed(reason)
         }
     };
     run
 }
 
-/// JSON of our own, the text of others.
+/// JSON of our own benchmarks, the text of others.
 fn figures(command: &str, text: String) -> anyhow::Result<Json> {
     match is_ours(command) {
-        true => serde_json::from_str(&text).context("what it printed is no JSON"),
+        true => serde_json::from_str(&text).context("its output is not JSON"),
         false => Ok(Json::String(text)),
     }
 }
@@ -260,7 +261,7 @@ fn output_of(command: &str, around: &Surroundings) -> anyhow::Result<String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .with_context(|| format!("{program} can't be run"))?;
+        .with_context(|| format!("cannot run {program}"))?;
     let stdout = read_all(child.stdout.take());
     let stderr = read_all(child.stderr.take());
     let status = ended(&mut child, around.limit())?;
@@ -281,24 +282,24 @@ fn read_all(pipe: Option<impl io::Read + Send + 'static>) -> JoinHandle<String> 
     })
 }
 
-/// How a process ended; one that does not is ended.
+/// The exit status; a process that exceeds the limit is killed.
 fn ended(child: &mut Child, limit: Duration) -> anyhow::Result<ExitStatus> {
-    const LOOK_EVERY: Duration = Duration::from_millis(50);
+    const CHECK_INTERVAL: Duration = Duration::from_millis(50);
     let start = Instant::now();
     while start.elapsed() < limit {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(CHECK_INTERVAL);
     }
     child.kill()?;
     child.wait()?;
-    anyhow::bail!("it was ended after {} minutes", limit.as_secs() / 60)
+    anyhow::bail!("timed out after {} minutes", limit.as_secs() / 60)
 }
 
-/// What a process said last of what went wrong: from its last error on, shortened.
+/// The reason that a process printed: from its last error on, shortened.
 fn reason(stderr: &str) -> String {
-    const LONGEST: usize = 600;
+    const MAX_LENGTH: usize = 600;
     let lines: Vec<&str> = stderr
         .lines()
         .map(str::trim)
@@ -308,11 +309,11 @@ fn reason(stderr: &str) -> String {
     let from = error.unwrap_or(lines.len().saturating_sub(3));
     let said = lines.get(from..).unwrap_or_default().join("; ");
     match said.is_empty() {
-        true => "it ended without a word".to_owned(),
+        true => "it exited without a message".to_owned(),
         false => said
             .trim_start_matches("error: ")
             .chars()
-            .take(LONGEST)
+            .take(MAX_LENGTH)
             .collect(),
     }
 }
@@ -321,7 +322,7 @@ fn reason(stderr: &str) -> String {
 struct Page<'a> {
     folder: &'a Path,
     file: PathBuf,
-    /// The way from the file to the pictures.
+    /// The path from the file to the pictures.
     pictures: String,
 }
 
@@ -338,7 +339,7 @@ impl<'a> Page<'a> {
         let above = file.parent().unwrap_or(Path::new(""));
         let below = folder.strip_prefix(above).with_context(|| {
             format!(
-                "{} does not lie beside or below {}, which could not show its pictures",
+                "{} does not lie beside or below {}, so the page could not link its pictures",
                 folder.display(),
                 file.display()
             )
@@ -356,7 +357,7 @@ impl<'a> Page<'a> {
 
     fn write(&self, report: &Report) -> anyhow::Result<()> {
         fs::create_dir_all(self.folder)
-            .with_context(|| format!("the folder {} can't be made", self.folder.display()))?;
+            .with_context(|| format!("the folder {} cannot be created", self.folder.display()))?;
         let charts = report
             .sections
             .iter()
@@ -365,18 +366,18 @@ impl<'a> Page<'a> {
             write(&self.folder.join(chart.file()), &chart.svg())?;
         }
         let json =
-            serde_json::to_string_pretty(report).context("the report can't be written as JSON")?;
+            serde_json::to_string_pretty(report).context("cannot serialize the report as JSON")?;
         write(&self.folder.join("report.json"), &format!("{json}\n"))?;
         write(&self.file, &markdown::page(report, &self.pictures))
     }
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(file, text).with_context(|| format!("{} can't be written", file.display()))
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Progress; one that can't be shown is no reason to stop.
-fn say(line: &str) {
+fn progress(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
@@ -387,7 +388,7 @@ mod tests {
     #[test]
     fn the_reason_is_the_last_error() {
         for (said, wanted) in [
-            ("", "it ended without a word"),
+            ("", "it exited without a message"),
             (
                 "warning\nerror: no PostgreSQL to measure\n  because: it is not there\n",
                 "no PostgreSQL to measure; because: it is not there",

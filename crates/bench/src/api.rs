@@ -1,6 +1,6 @@
-//! `tidings-bench api`: how long lists, numbers and pages take over a frontier of
-//! a million URLs, what a bulk submit takes, and what live streams cost. Asks the
-//! real server over loopback.
+//! `tidings-bench api`: latency of lists, statistics and pages over a frontier of a
+//! million URLs, of bulk submits, and the cost of live streams. Sends requests to
+//! the real server over loopback.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use tidings_store::{ClaimRequest, Completion, Outcome, Role, Store, StoreOptions
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::frontier::{Backlog, submission};
+use crate::backlog::Backlog;
+use crate::frontier::submission;
 use crate::{loopback, output};
 
 /// Measure the API and the dashboard over a large frontier
@@ -40,13 +41,12 @@ pub(crate) struct ApiArgs {
     #[arg(long, default_value_t = 100_000)]
     bulk: usize,
 
-    /// Live streams that are opened at once; 0 for none
+    /// Concurrent live streams; 0 for none
     #[arg(long, default_value_t = 1000)]
     streams: usize,
 }
 
 /// How long one kind of request takes.
-
 #[derive(Debug, Serialize)]
 struct Figure {
     engine: &'static str,
@@ -83,11 +83,11 @@ struct Report {
     streams: Vec<Streams>,
 }
 
-/// How many of the URLs have been fetched, failed or are dead, of a hundred.
-const SETTLED: usize = 10;
+/// Percentage of the URLs that have been fetched, failed or are dead.
+const COMPLETED_PERCENT: usize = 10;
 const SECRET: &str = "tdg_only-for-this-measurement";
 
-/// What is asked for; source 1 has one URL in 2,000.
+/// What is requested; source 1 has one URL in 2,000.
 const PATHS: [&str; 19] = [
     "/api/v1/frontier",
     "/api/v1/frontier?order=newest",
@@ -111,7 +111,7 @@ const PATHS: [&str; 19] = [
 ];
 
 pub(crate) fn run(args: &ApiArgs, json: bool) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -220,7 +220,7 @@ fn figure(engine: &'static str, what: &str, mut taken: Vec<Duration>) -> anyhow:
 const JSON_LINES: &str = "JSON lines";
 const CSV: &str = "CSV";
 
-/// So many new URLs in one request.
+/// New URLs in one bulk submit.
 async fn bulk(
     at: &ApiTarget,
     engine: &'static str,
@@ -240,11 +240,11 @@ async fn bulk(
         }
     };
     let start = Instant::now();
-    let answer = ask(at, "POST", "/api/v1/frontier/submit/bulk", kind, &body).await?;
+    let response = request(at, "POST", "/api/v1/frontier/submit/bulk", kind, &body).await?;
     let seconds = start.elapsed().as_secs_f64();
     anyhow::ensure!(
-        answer.contains(&format!("\"new\":{urls}")),
-        "not all of {urls} URLs as {format} were taken"
+        response.contains(&format!("\"new\":{urls}")),
+        "not all of {urls} URLs as {format} were accepted"
     );
     Ok(Bulk {
         engine,
@@ -254,13 +254,13 @@ async fn bulk(
     })
 }
 
-/// The server that is asked, and the door that leads there.
+/// The server under test, and a client for it.
 struct ApiTarget {
     at: SocketAddr,
     client: Client,
 }
 
-/// Most URLs wait; a tenth has been fetched, some of those failed or died, and
+/// Most URLs are pending; a tenth has been fetched, some of those failed, and
 /// a few are of another source.
 async fn fill(store: &Store, urls: usize) -> anyhow::Result<()> {
     let of = |n: usize| Submission {
@@ -272,15 +272,15 @@ async fn fill(store: &Store, urls: usize) -> anyhow::Result<()> {
         let batch: Vec<_> = chunk.iter().map(|n| of(*n)).collect();
         store.submit(&batch).await?;
     }
-    settle(store, urls * SETTLED / 100).await
+    complete(store, urls * COMPLETED_PERCENT / 100).await
 }
 
-/// So many URLs are claimed and come to their end.
-async fn settle(store: &Store, urls: usize) -> anyhow::Result<()> {
-    let mut settled = 0;
-    while settled < urls {
-        let most = u16::try_from(urls - settled).unwrap_or(u16::MAX);
-        let mut request = ClaimRequest::new(1, most.min(500));
+/// Claims this many URLs and completes them.
+async fn complete(store: &Store, urls: usize) -> anyhow::Result<()> {
+    let mut completed = 0;
+    while completed < urls {
+        let max = u16::try_from(urls - completed).unwrap_or(u16::MAX);
+        let mut request = ClaimRequest::new(1, max.min(500));
         request.per_host = 50;
         let claimed = store.claim(&request).await?.claims;
         if claimed.is_empty() {
@@ -290,10 +290,10 @@ async fn settle(store: &Store, urls: usize) -> anyhow::Result<()> {
         let ended: Vec<_> = claimed
             .iter()
             .enumerate()
-            .map(|(n, claim)| Completion::new(claim.ticket, outcome(settled + n)))
+            .map(|(n, claim)| Completion::new(claim.ticket, outcome(completed + n)))
             .collect();
         store.complete(&ended).await?;
-        settled += claimed.len();
+        completed += claimed.len();
     }
     Ok(())
 }
@@ -328,9 +328,9 @@ async fn walk(at: &ApiTarget, path: &str, requests: usize) -> anyhow::Result<Vec
             None => path.to_owned(),
         };
         let start = Instant::now();
-        let answer = ask(at, "GET", &page, "text/plain", "").await?;
+        let response = request(at, "GET", &page, "text/plain", "").await?;
         taken.push(start.elapsed());
-        let after = answer.rsplit_once("\"next\":\"").map(|(_, rest)| rest);
+        let after = response.rsplit_once("\"next\":\"").map(|(_, rest)| rest);
         next = after.and_then(|rest| rest.split('"').next().map(str::to_owned));
     }
     Ok(taken)
@@ -348,8 +348,8 @@ async fn connect(at: &ApiTarget, head: &str, body: &str) -> anyhow::Result<TcpSt
     Ok(connection)
 }
 
-/// The whole answer as text; anything but success is an error.
-async fn ask(
+/// The whole response as text; anything but success is an error.
+async fn request(
     at: &ApiTarget,
     method: &str,
     path: &str,
@@ -361,18 +361,18 @@ async fn ask(
         "{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {length}"
     );
     let mut connection = connect(at, &head, body).await?;
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer).await?;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let mut response = Vec::new();
+    connection.read_to_end(&mut response).await?;
+    let response = String::from_utf8_lossy(&response).into_owned();
     anyhow::ensure!(
-        answer.starts_with("HTTP/1.1 200"),
-        "{path} was answered with {}",
-        answer.chars().take(400).collect::<String>()
+        response.starts_with("HTTP/1.1 200"),
+        "{path} failed: {}",
+        response.chars().take(400).collect::<String>()
     );
-    Ok(answer)
+    Ok(response)
 }
 
-/// What so many clients of `/events` cost in memory while something happens.
+/// What this many clients of `/events` cost in memory while an event is sent.
 async fn streams(store: &Store, at: &ApiTarget, number: usize) -> anyhow::Result<f64> {
     reset_peak();
     let before = peak_mib();
@@ -383,18 +383,18 @@ async fn streams(store: &Store, at: &ApiTarget, number: usize) -> anyhow::Result
         let read = connection.read(&mut first).await?;
         anyhow::ensure!(
             first[..read].starts_with(b"HTTP/1.1 200"),
-            "a stream was refused"
+            "a stream was rejected"
         );
         open.push(connection);
     }
-    settle(store, 1).await?;
+    complete(store, 1).await?;
     for connection in &mut open {
-        let mut heard = Vec::new();
-        while !String::from_utf8_lossy(&heard).contains("event: event") {
+        let mut received = Vec::new();
+        while !String::from_utf8_lossy(&received).contains("event: event") {
             let mut part = [0; 2048];
             let read = connection.read(&mut part).await?;
             anyhow::ensure!(read > 0, "a stream ended");
-            heard.extend_from_slice(&part[..read]);
+            received.extend_from_slice(&part[..read]);
         }
     }
     Ok(peak_mib() - before)

@@ -1,4 +1,4 @@
-//! `tidings-bench fetch`: pages a second from a list of feeds to stored
+//! `tidings-bench fetch`: pages per second from a list of feeds to stored
 //! documents, over a simulated web in a process of its own, and what each side
 //! and each stage costs. Beside it the same crawl with Scrapy, if it is installed.
 
@@ -25,7 +25,7 @@ use tidings_store::{Store, StoreOptions};
 
 use crate::output;
 
-/// Measure the way from feeds to documents, without politeness
+/// Measure the pipeline from feeds to documents, without politeness
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidings-bench fetch
@@ -117,7 +117,7 @@ struct StageTimes {
 }
 
 pub(crate) fn run(args: &FetchArgs, json: bool) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let mut report = Report {
         version: env!("CARGO_PKG_VERSION"),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
@@ -164,7 +164,7 @@ fn show(report: &mut Report, figure: Figure, json: bool) -> anyhow::Result<()> {
             ))?;
         }
         output::line(&format!(
-            "{:<13} {:>6} documents in {:>6.1} s: {:>6.0} a second; CPU a page {:>5.0} µs, the web's {:>4.0} µs; peak {:>4.0} MiB",
+            "{:<13} {:>6} documents in {:>6.1} s: {:>6.0} per second; CPU per page {:>5.0} µs, the web's {:>4.0} µs; peak {:>4.0} MiB",
             figure.what,
             figure.documents,
             figure.seconds,
@@ -175,7 +175,7 @@ fn show(report: &mut Report, figure: Figure, json: bool) -> anyhow::Result<()> {
         ))?;
         if let Some(times) = &figure.stages {
             output::line(&format!(
-                "          a page: claim {:.0} µs, fetch {:.0} µs, read {:.0} µs, commit {:.0} µs",
+                "          per page: claim {:.0} µs, fetch {:.0} µs, read {:.0} µs, commit {:.0} µs",
                 times.claim_us, times.fetch_us, times.read_us, times.commit_us
             ))?;
         }
@@ -185,20 +185,20 @@ fn show(report: &mut Report, figure: Figure, json: bool) -> anyhow::Result<()> {
 }
 
 /// The other side: serves until its standard input ends, which it does when the
-/// process that started it is gone, however it went.
+/// process that started it is gone, however it ended.
 pub(crate) fn serve(args: &PagesArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     runtime.block_on(async {
         let clock = SimClock::manual(Timestamp::UNIX_EPOCH);
         let sim = SimServer::start(args.web.config(), clock, "127.0.0.1:0")
             .await
-            .context("the simulated web can't be served")?;
+            .context("cannot serve the simulated web")?;
         output::line(&sim.address().port().to_string())?;
         let wait = || std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         let ended = tokio::task::spawn_blocking(wait).await;
         ended
-            .context("standard input can't be read")?
-            .context("standard input can't be read")?;
+            .context("cannot read standard input")?
+            .context("cannot read standard input")?;
         Ok(())
     })
 }
@@ -212,7 +212,7 @@ struct Web {
 
 impl Web {
     fn start(args: &WebArgs) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("this program can't be found")?;
+        let program = std::env::current_exe().context("cannot locate this executable")?;
         let mut process = Command::new(program)
             .arg("serve-pages")
             .args(["--sites", &args.sites.to_string()])
@@ -221,11 +221,11 @@ impl Web {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("the simulated web can't be started")?;
+            .context("cannot start the simulated web")?;
         let stdout = process.stdout.take().context("it has no output")?;
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
-        let port = line.trim().parse().context("it does not say its port")?;
+        let port = line.trim().parse().context("it printed no port")?;
         Ok(Self {
             process,
             world: World::new(args.config(), port),
@@ -284,13 +284,13 @@ async fn crawl(args: &WebArgs, what: &str, address: &str) -> anyhow::Result<Figu
         concurrency: 16,
         ..PollOptions::default()
     };
-    let outside = || FetchContext::new(client.clone(), store.clone());
-    let poller = Arc::new(Poller::new(outside(), polls));
+    let context = || FetchContext::new(client.clone(), store.clone());
+    let poller = Arc::new(Poller::new(context(), polls));
     let work = FetchOptions {
         ends_when_idle: true,
         ..FetchOptions::default()
     };
-    let worker = Arc::new(Worker::new(outside(), work));
+    let worker = Arc::new(Worker::new(context(), work));
     reset_peak();
     let (start, ours, theirs) = (Instant::now(), cpu_seconds("self"), web.cpu());
     poller.poll_due(|_| {}).await?;
@@ -351,7 +351,7 @@ fn scrapy(args: &WebArgs, python: &str, what: &str, more: &[&str]) -> anyhow::Re
         .stdout(Stdio::piped())
         .spawn()
         .and_then(Child::wait_with_output)
-        .with_context(|| format!("{python} can't be run"))?;
+        .with_context(|| format!("cannot run {python}"))?;
     anyhow::ensure!(
         done.status.success(),
         "Scrapy failed; install it with: {python} -m pip install scrapy"
@@ -359,8 +359,8 @@ fn scrapy(args: &WebArgs, python: &str, what: &str, more: &[&str]) -> anyhow::Re
     let seconds = start.elapsed().as_secs_f64();
     let documents = BufReader::new(std::fs::File::open(&items)?).lines().count() as u64;
     // Its last line: CPU seconds and peak memory in MiB.
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    let mut numbers = said
+    let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+    let mut numbers = printed
         .split_whitespace()
         .rev()
         .filter_map(|word| word.parse::<f64>().ok());

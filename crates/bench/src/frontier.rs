@@ -17,8 +17,8 @@ use tidings_store::{
 };
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
-use super::reference;
-use crate::output;
+use crate::backlog::{Backlog, Figure};
+use crate::{output, reference};
 
 /// Measure submits and claims of the frontier
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) struct FrontierArgs {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [1, 10, 50])]
     workers: Vec<usize>,
 
-    /// How the URLs lie: uniform, skewed or adversarial
+    /// Distribution of the URLs: uniform, skewed or adversarial
     #[arg(long, value_name = "KIND,…", value_delimiter = ',', default_values_t = Backlog::ALL)]
     backlogs: Vec<Backlog>,
 
@@ -60,7 +60,7 @@ pub(crate) struct FrontierArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     batch: u16,
 
-    /// The gap between two requests to a host, in milliseconds
+    /// The delay between two requests to a host, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 200)]
     delay_ms: u32,
 
@@ -78,7 +78,7 @@ pub(crate) struct FrontierArgs {
 }
 
 /// Enough hosts that politeness is not the limit: 10,000 every 200 ms would
-/// allow 50,000 fetches a second.
+/// allow 50,000 fetches per second.
 const HOSTS: usize = 10_000;
 
 impl FrontierArgs {
@@ -93,51 +93,6 @@ impl FrontierArgs {
     }
 }
 
-/// How the URLs lie over hosts and priorities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Backlog {
-    /// All hosts have the same share and all URLs the same priority: the
-    /// kindest case for any design.
-    Uniform,
-    /// As on the web: a few hosts have most of the URLs (one has a twentieth),
-    /// and there are ten priorities.
-    Skewed,
-    /// Half of the URLs, most urgent, are on one host that may not be asked.
-    Adversarial,
-}
-
-impl Backlog {
-    const ALL: [Self; 3] = [Self::Uniform, Self::Skewed, Self::Adversarial];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Uniform => "uniform",
-            Self::Skewed => "skewed",
-            Self::Adversarial => "adversarial",
-        }
-    }
-}
-
-impl std::fmt::Display for Backlog {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// One measured row.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Figure {
-    pub(super) engine: &'static str,
-    pub(super) what: &'static str,
-    pub(super) urls: usize,
-    pub(super) backlog: &'static str,
-    pub(super) workers: usize,
-    pub(super) per_second: f64,
-    /// Of one claim, where there are claims.
-    pub(super) p99_ms: Option<f64>,
-    pub(super) violations: Option<usize>,
-}
-
 #[derive(Serialize)]
 struct Report<'a> {
     version: &'a str,
@@ -150,7 +105,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &FrontierArgs, json: bool) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let load_before = std::fs::read_to_string("/proc/loadavg")
         .unwrap_or_default()
         .trim()
@@ -166,10 +121,9 @@ pub(crate) fn run(args: &FrontierArgs, json: bool) -> anyhow::Result<()> {
         figures: &figures,
     };
     if let Some(path) = &args.out {
-        let text =
-            serde_json::to_string_pretty(&report).context("figures can't be written as JSON")?;
-        std::fs::write(path, text)
-            .with_context(|| format!("{} can't be written", path.display()))?;
+        let text = serde_json::to_string_pretty(&report)
+            .context("cannot serialize the figures as JSON")?;
+        std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     if json {
         output::json(&report)?;
@@ -390,7 +344,7 @@ impl Done {
 }
 
 /// When each host was last started, by the clock of the database, and how often
-/// that was too soon. Two leases at once would show as a gap that is too short.
+/// that was too soon. Two concurrent leases would show as a gap that is too short.
 #[derive(Debug, Default)]
 struct Watch {
     last_start: HashMap<HostId, Moment>,
@@ -400,14 +354,14 @@ struct Watch {
 impl Watch {
     fn started(&mut self, claim: &Claim, at: Moment, delay: Duration) {
         let before = self.last_start.insert(claim.ticket.id.host, at);
-        // Claims may be seen here in another order than they were made in.
+        // Claims may be seen here in another sequence than they were made in.
         let gap = before.map(|before| at.since(before).max(before.since(at)));
         self.violations += usize::from(gap.is_some_and(|gap| gap < delay));
     }
 }
 
-/// Steady state: what is completed is due again at once, so the frontier keeps
-/// its size and only politeness limits a host.
+/// Steady state: what is completed is due again immediately, so the frontier stays
+/// the same size and only politeness limits a host.
 async fn claim_for(
     store: &Store,
     workers: usize,
@@ -424,9 +378,9 @@ async fn claim_for(
             let request = ClaimRequest::new(owner as i64, batch);
             let (mut completed, mut claims_ms) = (0, Vec::new());
             while start.elapsed() < seconds {
-                let asked = Instant::now();
+                let sent = Instant::now();
                 let claimed = store.claim(&request).await?;
-                claims_ms.push(asked.elapsed().as_secs_f64() * 1000.0);
+                claims_ms.push(sent.elapsed().as_secs_f64() * 1000.0);
                 {
                     let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
                     claimed

@@ -3,6 +3,7 @@
 
 mod all;
 mod api;
+mod backlog;
 mod fetch;
 mod frontier;
 mod loopback;

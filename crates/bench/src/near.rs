@@ -1,6 +1,6 @@
-//! How long it takes to find a copy among so many documents, how many copies are
-//! found, and what that costs when documents are written. The documents are made:
-//! sketches as news has them (phrases that everybody uses, lines that a site has on
+//! How long it takes to find a near-duplicate among N documents, how many are found,
+//! and what that costs when documents are written. The documents are synthetic:
+//! sketches as news has them (phrases that all share, lines that a site has on
 //! every page, one story in twenty a wire copy), and hardly any body.
 
 use std::path::Path;
@@ -68,7 +68,7 @@ struct Lookups {
     p99_ms: f64,
     /// Copies whose story was found, 0 to 1.
     found: f64,
-    /// New stories that were taken for a copy, 0 to 1.
+    /// New stories that were mistaken for a copy, 0 to 1.
     mistaken: f64,
 }
 
@@ -81,7 +81,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &NearArgs, json: bool) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Runtime::new().context("the runtime can't start")?;
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let load_before = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let figures = runtime.block_on(measure(args, json))?;
     let report = Report {
@@ -179,7 +179,7 @@ const HOSTS: u64 = 10_000;
 const BATCH: u16 = 100;
 const WRITERS: i64 = 4;
 
-/// Writes documents the way that workers do; how many in a second, from the
+/// Writes documents the way that workers do; returns how many per second, from the
 /// moment that their URLs are known.
 async fn fill(store: &Store, size: u64, plain: bool) -> anyhow::Result<f64> {
     let numbers: Vec<u64> = (0..size).collect();
@@ -263,9 +263,9 @@ fn mixed(a: u64, b: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Phrases that everybody uses, some very often.
+/// Phrases that all share, some very often.
 const PHRASES: u64 = 20_000;
-/// Lines that a site has on every page: so many shingles.
+/// Shingles of the lines that a site has on every page.
 const ON_EVERY_PAGE: u64 = 15;
 
 /// The shingles of a story without those of its site: 150 to 800, of which one in

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::{Client, NoTls};
 
-use super::frontier::{Backlog, Figure};
+use crate::backlog::{Backlog, Figure};
 
 /// Table, indexes and trigger as a published system shipped them.
 const TABLES: &str = "DROP TABLE IF EXISTS reference_frontier, reference_host;
@@ -93,19 +93,19 @@ pub(super) async fn measure(
             let claim = client.prepare(CLAIM).await?;
             let (mut done, mut times) = (0_usize, Vec::new());
             while start.elapsed() < seconds {
-                let asked = Instant::now();
+                let sent = Instant::now();
                 let transaction = client.transaction().await?;
                 let row = transaction.query_opt(&claim, &[]).await?;
                 let Some(row) = row else {
                     transaction.commit().await?;
-                    times.push(asked.elapsed().as_secs_f64() * 1000.0);
+                    times.push(sent.elapsed().as_secs_f64() * 1000.0);
                     continue;
                 };
                 let host: String = row.get(1);
                 let id: String = row.get(0);
                 transaction.execute("UPDATE reference_frontier SET status = 'fetching', updated_at = now() WHERE id = $1::text::uuid", &[&id]).await?;
                 transaction.commit().await?;
-                times.push(asked.elapsed().as_secs_f64() * 1000.0);
+                times.push(sent.elapsed().as_secs_f64() * 1000.0);
                 {
                     let mut starts = starts.lock().unwrap_or_else(PoisonError::into_inner);
                     let before = starts.0.insert(host.clone(), Instant::now());

@@ -1,4 +1,4 @@
-"""The crawl of `tidings bench fetch` with Scrapy: a list of feeds to items in a
+"""The crawl of `tidings-bench fetch` with Scrapy: a list of feeds to items in a
 file of JSON lines. Everything that costs time by politeness is off, as it is on
 the other side. The text is all paragraphs, which is less than extraction does;
 or with `trafilatura` as the third word, the article that this library finds.

@@ -10,7 +10,8 @@ use tidings_sim::postgres_program;
 
 use crate::environment::{Environment, INDEX, blocking, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Engine, Measured, Setting, can_run};
+use crate::scenario::Measured;
+use crate::setting::{Engine, Setting, can_run};
 
 const ALL: &str = "poll,fetch,deliver";
 

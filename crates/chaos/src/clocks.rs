@@ -12,7 +12,8 @@ use tidings_sim::WorldConfig;
 
 use crate::environment::{Environment, HOST_DELAY, Process, blocking, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Engine, Measured, Setting, can_run};
+use crate::scenario::Measured;
+use crate::setting::{Engine, Setting, can_run};
 
 /// Preloaded into a process: its clock is the real time plus the offset in a file.
 const CLOCK: &str = r#"

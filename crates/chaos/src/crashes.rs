@@ -8,7 +8,8 @@ use tidings_store::Status;
 use crate::child::submission;
 use crate::environment::{Environment, INDEX, Process, chaos_command, wait_until, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 const ALL: &str = "poll,fetch,deliver";
 

@@ -9,7 +9,8 @@ use tokio_postgres::NoTls;
 use crate::api_client::{ApiClient, lines};
 use crate::environment::{Environment, Process, act_on_server, wait_until, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 const SECRET: &str = "tdg_only-for-this-scenario";

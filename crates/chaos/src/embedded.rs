@@ -12,7 +12,8 @@ use tidings_store::{Filter, Store, StoreOptions};
 use crate::api_client::{ApiClient, lines};
 use crate::child::BATCH;
 use crate::environment::{Environment, Process, blocking, chaos_command, web};
-use crate::scenario::{Measured, Setting, can_run};
+use crate::scenario::Measured;
+use crate::setting::{Setting, can_run};
 
 /// A process submits and prints what was acknowledged; it is killed, and another
 /// continues from there.

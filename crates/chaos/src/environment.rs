@@ -15,7 +15,7 @@ use tidings_sim::{
 };
 use tidings_store::{Status, Store, StoreOptions};
 
-use crate::scenario::{Engine, Setting};
+use crate::setting::{Engine, Setting};
 
 /// The delay between two requests to one host.
 pub(crate) const HOST_DELAY: Duration = Duration::from_millis(20);

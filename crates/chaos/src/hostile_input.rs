@@ -7,7 +7,8 @@ use tidings_extract::{Options, Page, extract};
 use tidings_feed::{Hints, parse, sitemap};
 use tidings_sim::cpu_seconds;
 
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 /// CPU time for one document, in seconds; debug builds are slower.
 const MAX_CPU_SECONDS: f64 = if cfg!(debug_assertions) { 4.0 } else { 2.0 };

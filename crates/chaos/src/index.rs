@@ -6,7 +6,8 @@ use tidings_sim::ElasticsearchFault;
 
 use crate::environment::{Environment, INDEX, wait_until, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 const ALL: &str = "poll,fetch,deliver";
 

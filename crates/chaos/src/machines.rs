@@ -15,7 +15,8 @@ use crate::crashes::terminate;
 use crate::environment::{Environment, Process, chaos_command, web};
 use crate::ledger::LedgerSummary;
 use crate::loopback;
-use crate::scenario::{Measured, Setting, can_run};
+use crate::scenario::Measured;
+use crate::setting::{Setting, can_run};
 
 /// How soon throughput must be as before.
 const RECOVERY_TIMEOUT: Duration = Duration::from_secs(10);

@@ -20,6 +20,7 @@ mod peers;
 mod queue;
 mod scenario;
 mod scenarios;
+mod setting;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -34,8 +35,9 @@ use tidings_sim::tidings_binary;
 use tokio::sync::Semaphore;
 use tokio::task::LocalSet;
 
-use crate::scenario::{Engine, Measured, Scenario, Setting};
+use crate::scenario::{Measured, Scenario};
 use crate::scenarios::SCENARIOS;
+use crate::setting::{Engine, Setting};
 
 /// Run fault scenarios against Tidings, on this machine
 #[derive(Debug, Parser)]

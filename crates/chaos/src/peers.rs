@@ -19,7 +19,8 @@ use tokio::net::TcpListener;
 
 use crate::environment::{Environment, INDEX, wait_until, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 const MAX_MEMORY_MB: u64 = 256;
 
@@ -166,7 +167,7 @@ pub(crate) async fn hostile_responses(_: Setting) -> anyhow::Result<Measured> {
     let mut wrong = Vec::new();
     while let Some(ended) = running.join_next().await {
         let (at, result) = ended?;
-        let code = result?.map_or_else(|failure| failure.code(), |_| "taken");
+        let code = result?.map_or_else(|failure| failure.code(), |_| "accepted");
         if code != responses[at].ends {
             wrong.push(format!("{}: {code}", responses[at].name));
         }

@@ -9,7 +9,8 @@ use tidings_store::{ClaimRequest, Completion, Outcome, Submission};
 use crate::child::submission;
 use crate::environment::{Environment, HOST_DELAY, web};
 use crate::ledger::LedgerSummary;
-use crate::scenario::{Measured, Setting};
+use crate::scenario::Measured;
+use crate::setting::Setting;
 
 /// The same URLs from eight concurrent submitters, each in another sequence.
 pub(crate) async fn concurrent_submits(setting: Setting) -> anyhow::Result<Measured> {

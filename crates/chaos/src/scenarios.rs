@@ -1,7 +1,8 @@
 //! The fault scenarios: one row each with its name, the engines it runs on, the
 //! function that plays it, and what is expected of Tidings.
 
-use crate::scenario::{Engine, Scenario};
+use crate::scenario::Scenario;
+use crate::setting::Engine;
 use crate::{
     backup, clocks, crashes, database, embedded, hostile_input, index, machines, peers, queue,
 };
@@ -36,19 +37,19 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         "nothing lost or duplicated; no page fetched more than once more per killed worker"
     ),
     scenario!(
-        "deliverer killed after indexing",
+        "deliverer killed after the index stored its batch",
         BOTH,
         crashes::killed_after_delivery,
         "each document is in the index exactly once"
     ),
     scenario!(
-        "worker paused beyond its lease",
+        "worker stopped beyond its lease",
         BOTH,
         crashes::paused_beyond_its_lease,
         "its writes after it resumes are rejected; nothing duplicated, no politeness violations"
     ),
     scenario!(
-        "worker terminated by SIGTERM",
+        "worker receives SIGTERM",
         BOTH,
         crashes::terminated,
         "exits with 0 within 30 s and leaves no lease"
@@ -96,7 +97,7 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         "full throughput within 10 s of reconnection; nothing lost or duplicated"
     ),
     scenario!(
-        "embedded store killed repeatedly",
+        "embedded store killed at random moments",
         SQLITE,
         embedded::killed_repeatedly,
         "opens every time, and holds everything that was acknowledged"

@@ -8,8 +8,8 @@ mod binary;
 use std::path::{Path, PathBuf};
 
 /// Where the guarantees are written, and the heading above them.
-const GUARANTEES: &str = "README.md";
-const HEADING: &str = "Ten promises";
+const GUARANTEES: &str = "docs/GUARANTEES.md";
+const HEADING: &str = "Ten guarantees";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -25,9 +25,9 @@ fn links(text: &str) -> Vec<(String, String)> {
     let rows = text.lines().filter(|line| line.starts_with("| "));
     let mut found = Vec::new();
     for row in rows {
-        for part in row.split("](crates/").skip(1) {
+        for part in row.split("](../crates/").skip(1) {
             let path = format!("crates/{}", part.split(')').next().unwrap());
-            let before = row.split(&format!("]({path})")).next().unwrap();
+            let before = row.split(&format!("](../{path})")).next().unwrap();
             found.push((before.rsplit('[').next().unwrap().to_owned(), path));
         }
     }

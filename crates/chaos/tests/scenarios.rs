@@ -126,7 +126,13 @@ fn ledgers(run: &Ended) -> Vec<Value> {
 }
 
 fn assert_consistent(sum: &Value) {
-    for none in ["to_come", "lost", "duplicated", "unknown", "impolite"] {
+    for none in [
+        "pending",
+        "lost",
+        "duplicated",
+        "unknown",
+        "politeness_violations",
+    ] {
         assert_eq!(sum[none], 0, "{none}: {sum}");
     }
     for all in ["fetched", "delivered"] {
@@ -147,7 +153,7 @@ fn a_demo_that_loses_something_says_so_and_fails() {
         "{sum}"
     );
     assert!(
-        run.stderr.contains("the ledger does not add up"),
+        run.stderr.contains("the ledger is inconsistent"),
         "{}",
         run.stderr
     );
@@ -158,12 +164,16 @@ fn the_ledger_of_a_demo_with_faults_is_consistent_and_shown_meanwhile() {
     let run = DEMOS.faulty.ended();
     assert_eq!(run.code, 0, "{}", run.stderr);
     let printed = ledgers(&run);
-    assert!(printed[0]["faults"].as_u64().unwrap() > 0, "{}", printed[0]);
+    assert!(
+        printed[0]["faults_injected"].as_u64().unwrap() > 0,
+        "{}",
+        printed[0]
+    );
     assert_consistent(&printed[0]);
     // A failed fetch is retried after a minute; meanwhile the article is pending.
     let before = &printed[1..];
     assert!(
-        before.iter().any(|sum| sum["to_come"].as_u64() > Some(0)),
+        before.iter().any(|sum| sum["pending"].as_u64() > Some(0)),
         "{before:?}"
     );
     for sum in before {

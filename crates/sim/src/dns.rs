@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::JoinHandle;
 
-/// What a name server says of a name.
+/// How a name server answers for a name.
 #[derive(Debug, Clone)]
 pub enum DnsAnswer {
     /// These addresses, with a time to live of zero.
@@ -20,7 +20,7 @@ pub enum DnsAnswer {
     Alias(String),
     NoSuchName,
     ServerFailure,
-    /// Nothing at all, for so long; then the addresses.
+    /// Nothing for this long; then the addresses.
     Overdue(Duration, Vec<IpAddr>),
 }
 
@@ -35,8 +35,8 @@ pub struct DnsServer {
 
 struct Shared {
     script: Box<Script>,
-    /// How often each name and type was asked for.
-    asked: Mutex<HashMap<(String, u16), usize>>,
+    /// How often each name and type was queried.
+    queries: Mutex<HashMap<(String, u16), usize>>,
 }
 
 const TYPE_A: u16 = 1;
@@ -47,8 +47,8 @@ const TYPE_AAAA: u16 = 28;
 const DATAGRAM: usize = 512;
 
 impl DnsServer {
-    /// The script is given the name in lower case and the how manieth question
-    /// for it (and its type) this is, from 1.
+    /// The script gets the name in lower case and how often it (with its type) was
+    /// queried, from 1.
     pub async fn start(
         script: impl Fn(&str, usize) -> DnsAnswer + Send + Sync + 'static,
     ) -> io::Result<Self> {
@@ -56,7 +56,7 @@ impl DnsServer {
         let address = udp.local_addr()?;
         let shared = Arc::new(Shared {
             script: Box::new(script),
-            asked: Mutex::default(),
+            queries: Mutex::default(),
         });
         let tasks = [
             tokio::spawn(serve_udp(Arc::new(udp), Arc::clone(&shared))),
@@ -106,7 +106,7 @@ async fn serve_udp(socket: Arc<UdpSocket>, shared: Arc<Shared>) {
     }
 }
 
-/// Only the question, marked as truncated: come again over TCP.
+/// Only the question, marked as truncated: the client retries over TCP.
 fn truncate(answer: &mut Vec<u8>) {
     let end = parse(answer).map_or(12, |(_, _, end)| end);
     answer.truncate(end);
@@ -118,7 +118,7 @@ async fn serve_tcp(listener: TcpListener, shared: Arc<Shared>) {
     while let Ok((stream, _)) = listener.accept().await {
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            // A client that goes away in the middle is its own business.
+            // A client that goes away in the middle is no error here.
             let _ = serve_stream(stream, &shared).await;
         });
     }
@@ -140,8 +140,8 @@ impl Shared {
     async fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
         let (name, kind, end) = parse(question)?;
         let nth = {
-            let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = asked.entry((name.clone(), kind)).or_insert(0);
+            let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = queries.entry((name.clone(), kind)).or_insert(0);
             *count += 1;
             *count
         };
@@ -193,7 +193,7 @@ fn labels(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// The name that is asked for, the type, and where the question ends.
+/// The name and type of the question, and where it ends.
 fn parse(question: &[u8]) -> Option<(String, u16, usize)> {
     let mut at = 12;
     let mut name = Vec::new();

@@ -1,6 +1,6 @@
 //! Services that documents are delivered to, and services that stories come
 //! from, faked: they speak the real protocols, know what they were given or have
-//! published so that tests can count it, and fail exactly as they are told.
+//! published so that tests can count it, and fail on command.
 //! Loopback only; nothing lasts.
 
 mod api;

@@ -1,12 +1,12 @@
-//! What can go wrong on purpose: wire-level trouble, and the scripts that say
+//! What can go wrong on purpose: wire-level faults, and the scripts that say
 //! when and for which addresses it happens. Decides; [`crate::wire`] misbehaves.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::dice::{Dice, fingerprint};
+use crate::rng::{Rng, fingerprint};
 
-/// One way to misbehave.
+/// One fault of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -15,11 +15,11 @@ pub enum Fault {
         code: u16,
         retry_after: Option<String>,
     },
-    /// Accepts the request and never answers.
+    /// Accepts the request and never responds.
     Hang,
-    /// Sends the head one byte a second.
+    /// Sends the head one byte per second.
     SlowHead,
-    /// Sends the body one byte a second.
+    /// Sends the body one byte per second.
     SlowBody,
     /// Sends chunks for ever.
     Endless,
@@ -29,7 +29,7 @@ pub enum Fault {
     LyingLength,
     /// Resets the connection in the middle of the body.
     Reset,
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     Closed,
     /// Redirects to the same address.
     RedirectLoop,
@@ -37,7 +37,7 @@ pub enum Fault {
     HugeLocation,
     /// Sends 128 KiB of headers.
     HugeHead,
-    /// Answers 200 with a page that says that nothing was found.
+    /// Responds 200 with a page that says that nothing was found.
     SoftNotFound,
 }
 
@@ -60,7 +60,7 @@ pub enum When {
     Always,
     /// The first requests of each address.
     First(u64),
-    /// The first request of one in so many addresses.
+    /// The first request of one in N addresses.
     FirstOfOneIn(u64),
     /// Every n-th request of each address.
     Every(u64),
@@ -84,14 +84,14 @@ impl FaultRule {
         }
     }
 
-    /// Trouble that goes away: a patient client still gets everything.
-    pub(crate) fn passing(dice: &mut Dice) -> Self {
+    /// Faults that pass: a client that retries still gets everything.
+    pub(crate) fn passing(rng: &mut Rng) -> Self {
         let busy = |code| Fault::Status {
             code,
             retry_after: Some("1".to_owned()),
         };
         let choices = [
-            // Not of each: who is told so again and again must ask more and more slowly.
+            // Not of each: a client that gets this repeatedly must slow down more and more.
             Self::new(Target::Articles, When::FirstOfOneIn(20), busy(503)),
             Self::new(
                 Target::Feeds,
@@ -107,7 +107,7 @@ impl FaultRule {
             Self::new(Target::Articles, When::First(1), Fault::Closed),
             Self::new(Target::Robots, When::First(1), busy(503)),
         ];
-        dice.pick(&choices).clone()
+        rng.pick(&choices).clone()
     }
 
     pub(crate) fn holds(&self, resource: &Target, path: &str, nth: u64, now: Timestamp) -> bool {

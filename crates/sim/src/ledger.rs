@@ -104,7 +104,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::world::WorldConfig;
+    use crate::world_config::WorldConfig;
 
     #[test]
     fn every_article_has_a_key_of_its_own() {

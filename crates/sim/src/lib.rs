@@ -4,7 +4,7 @@
 //!
 //! Everything that is published follows from the seed and the time, so tests
 //! know the truth: the [`Ledger`] says what was published, the [`RequestLog`]
-//! what was asked for and when. Serves loopback only; never a client.
+//! which requests were made and when. Serves loopback only; never a client.
 //!
 //! ```no_run
 //! # async fn demo() -> std::io::Result<()> {
@@ -19,29 +19,32 @@
 
 mod article;
 mod clock;
-mod desk;
-mod dice;
 mod dns;
 mod fakes;
 mod fault;
-mod hostile;
+mod feed_format;
+mod hostile_responses;
+mod index_page;
 mod ledger;
 mod log;
 mod nats;
 mod postgres;
-mod prose;
 mod raw;
-mod relay;
 mod render;
 mod resource_usage;
 mod respond;
+mod rng;
 mod schedule;
 mod server;
+mod shared;
 mod site;
+mod tcp_relay;
+mod text;
 mod tidings_binary;
 mod trap;
 mod wire;
 mod world;
+mod world_config;
 
 pub use article::{Article, Fate};
 pub use clock::SimClock;
@@ -51,7 +54,8 @@ pub use fakes::{
     FakeWebhook, FirestoreFault, GorseFault, Story, WebhookCall, WebhookFault,
 };
 pub use fault::{Fault, FaultRule, Target, When};
-pub use hostile::{
+pub use feed_format::{FeedDefect, FeedFormat};
+pub use hostile_responses::{
     BROTLI_GIBIBYTE, HostileResponse, LOOPBACK_SPELLINGS, hostile_responses, zstd_gibibyte,
 };
 pub use ledger::{Entry, Expected, Ledger};
@@ -59,11 +63,11 @@ pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
 pub use postgres::{PostgresServer, postgres_database, postgres_program};
 pub use raw::{Act, RawServer};
-pub use relay::{RelayMode, TcpRelay};
-pub use render::{FeedDefect, FeedFormat};
 pub use resource_usage::{cpu_seconds, load_average, peak_mib, reset_peak};
 pub use server::SimServer;
 pub use site::{FeedSpec, RobotsKind, Site, SitemapKind, Template};
+pub use tcp_relay::{RelayMode, TcpRelay};
 pub use tidings_binary::tidings_binary;
 pub use trap::SiteTrap;
-pub use world::{World, WorldConfig};
+pub use world::World;
+pub use world_config::WorldConfig;

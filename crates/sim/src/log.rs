@@ -1,4 +1,4 @@
-//! Every request that the simulated web has answered, with start and end, so
+//! Every request that the simulated web has served, with start and end, so
 //! that tests can prove politeness. Bounded: the oldest records make room.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::fault::Fault;
 
-const KEPT_RECORDS: usize = 2_000_000;
+const MAX_RECORDS: usize = 2_000_000;
 
-/// One request and how it was answered. Times count from the server's start.
+/// One request and its response. Times count from the server's start.
 #[derive(Debug, Clone, Serialize)]
 pub struct RequestRecord {
     pub host: String,
@@ -60,24 +60,24 @@ impl RequestLog {
 
     pub(crate) fn push(&self, record: RequestRecord) {
         let mut records = self.lock();
-        if records.kept.len() == KEPT_RECORDS {
+        if records.kept.len() == MAX_RECORDS {
             records.kept.pop_front();
         }
         records.kept.push_back(record);
         records.total += 1;
     }
 
-    /// How many requests were answered, kept or not.
+    /// How many requests were served, recorded still or not.
     pub fn total(&self) -> u64 {
         self.lock().total
     }
 
-    /// The kept records, in the order in which the answers ended.
+    /// The records still held, in the sequence in which the responses ended.
     pub fn snapshot(&self) -> Vec<RequestRecord> {
         self.lock().kept.iter().cloned().collect()
     }
 
-    /// Looks at the kept records without a copy of them; the log waits meanwhile.
+    /// Reads the records without a copy of them; the log is locked meanwhile.
     pub fn read<T>(&self, look: impl FnOnce(&VecDeque<RequestRecord>) -> T) -> T {
         look(&self.lock().kept)
     }
@@ -88,7 +88,7 @@ impl RequestLog {
     }
 }
 
-/// A host that was asked too soon or too often at once.
+/// A request to a host that came too soon, or with too many in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub host: String,
@@ -96,14 +96,14 @@ pub struct Violation {
     pub start: Duration,
     /// Time since the start of the request before it.
     pub gap: Duration,
-    /// Requests under way when it started, itself included.
+    /// Requests in flight when it started, itself included.
     pub in_flight: usize,
 }
 
 /// The requests that started less than `gap` after another to the same host,
-/// or while `max_in_flight` others were under way. One that was closed without a
-/// word may be repeated at once: its client can't know that it was read (RFC
-/// 9112 §9.3.1).
+/// or while `max_in_flight` others were in flight. One that was closed without a
+/// response may be retried immediately: its client can't know that it was read
+/// (RFC 9112 §9.3.1).
 pub fn politeness_violations<'a>(
     records: impl IntoIterator<Item = &'a RequestRecord>,
     gap: Duration,

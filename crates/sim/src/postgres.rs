@@ -34,7 +34,7 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Makes a cluster and starts it. `settings` are `name=value` pairs.
+    /// Creates a cluster and starts it. `settings` are `name=value` pairs.
     pub fn start(settings: &[&'static str]) -> io::Result<Self> {
         Self::start_with(settings, &[])
     }
@@ -97,7 +97,7 @@ impl PostgresServer {
         self.folder.join(".s.PGSQL.5432")
     }
 
-    /// Makes an empty database and gives its address.
+    /// Creates an empty database and returns its address.
     pub fn create_database(&self) -> io::Result<String> {
         let name = fresh_name();
         let mut createdb = self.command("createdb");
@@ -110,7 +110,7 @@ impl PostgresServer {
         Ok(self.address(&name))
     }
 
-    /// Kills the server as a crash would: no shutdown, no goodbye.
+    /// Kills the server as a crash would: no shutdown.
     pub fn kill(&mut self) -> io::Result<()> {
         let lines = fs::read_to_string(self.data().join("postmaster.pid"))?;
         let pid = lines.lines().next().unwrap_or_default().to_owned();
@@ -303,13 +303,13 @@ pub fn postgres_program(name: &str) -> Option<PathBuf> {
 fn find_binaries() -> Option<PathBuf> {
     let is_complete =
         |folder: &Path| folder.join("initdb").exists() && folder.join("postgres").exists();
-    let asked = Command::new("pg_config")
+    let config = Command::new("pg_config")
         .arg("--bindir")
         .stderr(Stdio::null())
         .output()
         .ok();
     let configured =
-        asked.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+        config.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
     let mut versions: Vec<PathBuf> = fs::read_dir("/usr/lib/postgresql")
         .map(|entries| {
             entries

@@ -1,6 +1,6 @@
-//! A server that says exactly what it is told, byte for byte, and then closes:
+//! A server that sends exactly what its script says, byte for byte, then closes:
 //! for peers that are worse than any fault of the simulated sites. Also a canary:
-//! it counts who came.
+//! it counts connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio::time::sleep;
 #[derive(Debug, Clone)]
 pub enum Act {
     Send(Vec<u8>),
-    /// The same bytes so many times.
+    /// The same bytes N times.
     Repeat(Vec<u8>, usize),
     /// Byte for byte, with a pause before each.
     Drip(Vec<u8>, Duration),
@@ -27,7 +27,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// An answer with these headers and this body.
+    /// A response with these headers and this body.
     pub fn answer(head: &str, body: &[u8]) -> Vec<Self> {
         let head = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n", body.len());
         vec![Self::Send([head.as_bytes(), body].concat())]
@@ -106,7 +106,7 @@ async fn serve(mut stream: TcpStream, script: Arc<Script>) {
     }
     let acts = script(&String::from_utf8_lossy(&head));
     for act in &acts {
-        // The client has had enough; that is what it is tested for.
+        // The client closed; that is what it is tested for.
         if perform(&mut stream, act).await.is_err() {
             return;
         }

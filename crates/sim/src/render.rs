@@ -3,8 +3,9 @@
 
 mod feed;
 mod feed_defect;
-mod front;
+mod front_page;
 mod page;
+mod page_frame;
 mod robots;
 mod sitemap;
 
@@ -16,10 +17,8 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-pub use feed::FeedFormat;
 pub(crate) use feed::feed;
-pub use feed_defect::FeedDefect;
-pub(crate) use front::{reader_page, trap_page};
+pub(crate) use front_page::{reader_page, trap_page};
 pub(crate) use page::{article_page, listing_page, not_found_page};
 pub(crate) use robots::robots;
 pub(crate) use sitemap::sitemap;

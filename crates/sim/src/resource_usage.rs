@@ -30,7 +30,7 @@ pub fn reset_peak() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// The load of the machine before a run, as the kernel tells it.
+/// The load of the machine before a run, as the kernel reports it.
 pub fn load_average() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.trim().to_owned()

@@ -1,4 +1,4 @@
-//! From a request to an answer: which document, which status, which fault.
+//! From a request to a response: which document, which status, which fault.
 //! Decides everything and sends nothing; [`crate::wire`] puts it on the wire.
 
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::article::Fate;
-use crate::dice::{Dice, fingerprint};
 use crate::fault::{Fault, Target};
 use crate::render::{self, Document};
+use crate::rng::{Rng, fingerprint};
 use crate::site::Site;
 use crate::trap::{self, SiteTrap};
-use crate::wire::{Answer, Request};
+use crate::wire::{Request, Response};
 
 /// What a path of a site is, before any fault.
 struct Resource {
@@ -25,10 +25,10 @@ enum Found {
     Nothing,
 }
 
-/// Answers a request to a site. `nth` counts the requests of this address.
-pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) -> Answer {
+/// The response of a site to a request. `nth` counts the requests of this address.
+pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) -> Response {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
-        return Answer::empty(405).with("Allow", "GET, HEAD");
+        return Response::empty(405).with("Allow", "GET, HEAD");
     }
     let has_sessions = site.trap == Some(SiteTrap::SessionIds);
     let resource = match has_sessions {
@@ -40,37 +40,39 @@ pub(crate) fn respond(site: &Site, request: &Request, nth: u64, now: Timestamp) 
         .iter()
         .find(|rule| rule.holds(&resource.kind, &request.path, nth, now));
     let fault = rule.map(|rule| rule.fault.clone());
-    let mut answer = match (&fault, resource.found) {
+    let mut response = match (&fault, resource.found) {
         (Some(Fault::Status { code, retry_after }), _) => {
-            let answer = Answer::empty(*code);
+            let response = Response::empty(*code);
             match retry_after {
-                Some(time) => answer.with("Retry-After", time.clone()),
-                None => answer,
+                Some(time) => response.with("Retry-After", time.clone()),
+                None => response,
             }
         }
-        (Some(Fault::SoftNotFound), _) => Answer::of(200, render::not_found_page(site, now)),
-        (Some(Fault::RedirectLoop), _) => Answer::empty(302).with("Location", request.path.clone()),
-        (Some(Fault::HugeLocation), _) => {
-            Answer::empty(302).with("Location", format!("/{}", "a".repeat(100_000)))
+        (Some(Fault::SoftNotFound), _) => Response::of(200, render::not_found_page(site, now)),
+        (Some(Fault::RedirectLoop), _) => {
+            Response::empty(302).with("Location", request.path.clone())
         }
-        (_, Found::MovedTo(path)) => Answer::empty(301).with("Location", site.absolute(&path)),
+        (Some(Fault::HugeLocation), _) => {
+            Response::empty(302).with("Location", format!("/{}", "a".repeat(100_000)))
+        }
+        (_, Found::MovedTo(path)) => Response::empty(301).with("Location", site.absolute(&path)),
         (_, Found::Document(mut document)) => {
             if has_sessions && document.content_type.starts_with("text/html") {
                 document.body = trap::with_sessions(&document.body, &request.path, now);
             }
             conditional(site, request, document)
         }
-        (_, Found::Nothing) => Answer::of(404, render::not_found_page(site, now)),
+        (_, Found::Nothing) => Response::of(404, render::not_found_page(site, now)),
     };
-    if site.compresses && request.accepts_gzip && !answer.body.is_empty() {
-        answer.body = render::gzip(&answer.body);
-        answer = answer
+    if site.compresses && request.accepts_gzip && !response.body.is_empty() {
+        response.body = render::gzip(&response.body);
+        response = response
             .with("Content-Encoding", "gzip")
             .with("Vary", "Accept-Encoding");
     }
-    answer.delay = delay(site, &request.path, nth);
-    answer.fault = fault;
-    answer
+    response.delay = delay(site, &request.path, nth);
+    response.fault = fault;
+    response
 }
 
 fn resource(site: &Site, path: &str, now: Timestamp) -> Resource {
@@ -139,9 +141,9 @@ fn listing_number(path: &str) -> Option<u64> {
 }
 
 /// 200, or 304 when the client already has this very document.
-fn conditional(site: &Site, request: &Request, document: Document) -> Answer {
+fn conditional(site: &Site, request: &Request, document: Document) -> Response {
     if !site.has_validators {
-        return Answer::of(200, document);
+        return Response::of(200, document);
     }
     let etag = format!("\"{:016x}\"", fingerprint(&document.body));
     let modified = document.modified.map(render::http_date);
@@ -152,20 +154,20 @@ fn conditional(site: &Site, request: &Request, document: Document) -> Answer {
         (None, Some(since)) => modified.as_ref() == Some(since),
         (None, None) => false,
     };
-    let answer = if unchanged {
-        Answer::empty(304)
+    let response = if unchanged {
+        Response::empty(304)
     } else {
-        Answer::of(200, document)
+        Response::of(200, document)
     };
-    let answer = answer.with("ETag", etag);
+    let response = response.with("ETag", etag);
     match modified {
-        Some(date) => answer.with("Last-Modified", date),
-        None => answer,
+        Some(date) => response.with("Last-Modified", date),
+        None => response,
     }
 }
 
 fn delay(site: &Site, path: &str, nth: u64) -> Duration {
     let (least, spread) = site.latency_ms;
-    let mut dice = Dice::of(site.seed ^ nth, "latency", fingerprint(path.as_bytes()));
-    Duration::from_millis(least + dice.between(0, spread))
+    let mut rng = Rng::of(site.seed ^ nth, "latency", fingerprint(path.as_bytes()));
+    Duration::from_millis(least + rng.between(0, spread))
 }

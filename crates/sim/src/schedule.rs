@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 const DAY: i64 = 86_400;
 
@@ -63,8 +63,8 @@ impl Schedule {
     }
 
     fn second_of(&self, number: u64) -> i64 {
-        let mut dice = Dice::of(self.seed ^ self.site, "beat", number);
-        let even = (number as f64 + 0.9 * dice.fraction()) * self.beat();
+        let mut rng = Rng::of(self.seed ^ self.site, "beat", number);
+        let even = (number as f64 + 0.9 * rng.fraction()) * self.beat();
         self.on_the_clock(self.origin + even as i64)
     }
 

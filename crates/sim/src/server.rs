@@ -1,10 +1,9 @@
-//! The listener: one loopback port for all sites, told apart by `Host`. Counts
+//! The listener: one loopback port for all sites, which `Host` distinguishes. Counts
 //! and logs every request. Ends when the [`SimServer`] is dropped.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -13,13 +12,15 @@ use tokio::time::sleep;
 use tracing::debug;
 
 use crate::clock::SimClock;
-use crate::desk;
+use crate::index_page;
 use crate::ledger::Ledger;
 use crate::log::{RequestLog, RequestRecord};
 use crate::respond::respond;
+use crate::shared::Shared;
 use crate::site::Site;
-use crate::wire::{Answer, Connection, Request};
-use crate::world::{World, WorldConfig};
+use crate::wire::{Connection, Request, Response};
+use crate::world::World;
+use crate::world_config::WorldConfig;
 
 /// A running simulated web.
 #[derive(Debug)]
@@ -27,15 +28,6 @@ pub struct SimServer {
     shared: Arc<Shared>,
     address: SocketAddr,
     accepting: JoinHandle<()>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) world: World,
-    pub(crate) clock: SimClock,
-    pub(crate) log: RequestLog,
-    /// Requests of each address of the sites that have fault scripts.
-    counts: Mutex<HashMap<(u32, String), u64>>,
 }
 
 impl SimServer {
@@ -52,12 +44,7 @@ impl SimServer {
                 "the simulated web serves loopback addresses only",
             ));
         }
-        let shared = Arc::new(Shared {
-            world: World::new(config, address.port()),
-            clock,
-            log: RequestLog::new(),
-            counts: Mutex::default(),
-        });
+        let shared = Arc::new(Shared::new(World::new(config, address.port()), clock));
         let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
         Ok(Self {
             shared,
@@ -113,12 +100,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
-    // Answers are small and wanted at once; failing to say so only costs time.
+    // Responses are small: without Nagle's delay; failing to set it only costs time.
     let _ = stream.set_nodelay(true);
     let mut connection = Connection::new(stream);
     loop {
         match connection.read_request().await {
-            Ok(Some(request)) => match answer(&mut connection, &request, &shared).await {
+            Ok(Some(request)) => match serve_request(&mut connection, &request, &shared).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return debug!(%error, path = request.path, "client went away"),
@@ -129,7 +116,7 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(
+async fn serve_request(
     connection: &mut Connection,
     request: &Request,
     shared: &Shared,
@@ -137,46 +124,34 @@ async fn answer(
     let start = shared.log.now();
     let Some(site) = shared.world.site_named(&request.host) else {
         return connection
-            .send(request, &desk::respond(shared, request))
+            .send(request, &index_page::respond(shared, request))
             .await;
     };
     let nth = shared.count(&site, &request.path);
-    let answer = respond(&site, request, nth, shared.clock.now());
-    if !answer.delay.is_zero() {
-        sleep(answer.delay).await;
+    let response = respond(&site, request, nth, shared.clock.now());
+    if !response.delay.is_zero() {
+        sleep(response.delay).await;
     }
-    // A healthy answer ends, for its client, with its last byte: it is logged
-    // before that, or a client that goes on at once would look impolite.
-    if answer.fault.is_none() {
+    // A healthy response ends, for its client, with its last byte: it is logged
+    // before that, or a client that sends its next request immediately would
+    // look like a politeness violation.
+    if response.fault.is_none() {
         shared
             .log
-            .push(record(&site, request, &answer, start, shared.log.now()));
-        return connection.send(request, &answer).await;
+            .push(record(&site, request, &response, start, shared.log.now()));
+        return connection.send(request, &response).await;
     }
-    let sent = connection.send(request, &answer).await;
+    let sent = connection.send(request, &response).await;
     shared
         .log
-        .push(record(&site, request, &answer, start, shared.log.now()));
+        .push(record(&site, request, &response, start, shared.log.now()));
     sent
-}
-
-impl Shared {
-    /// The how manieth request of this address this is, from 1.
-    fn count(&self, site: &Site, path: &str) -> u64 {
-        if site.faults.is_empty() {
-            return 1;
-        }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry((site.index, path.to_owned())).or_insert(0);
-        *count += 1;
-        *count
-    }
 }
 
 fn record(
     site: &Site,
     request: &Request,
-    answer: &Answer,
+    response: &Response,
     start: Duration,
     end: Duration,
 ) -> RequestRecord {
@@ -184,10 +159,10 @@ fn record(
         host: site.host.clone(),
         method: request.method.clone(),
         path: request.path.clone(),
-        status: answer.status,
+        status: response.status,
         start,
         end,
-        bytes: answer.body.len() as u64,
-        fault: answer.fault.clone(),
+        bytes: response.body.len() as u64,
+        fault: response.fault.clone(),
     }
 }

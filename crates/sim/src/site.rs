@@ -4,18 +4,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 use tidings_url::FetchUrl;
 
-use crate::article::{Article, Fate};
-use crate::dice::Dice;
 use crate::fault::FaultRule;
-use crate::prose::{self, Language};
-use crate::render::{FeedDefect, FeedFormat};
+use crate::feed_format::{FeedDefect, FeedFormat};
+use crate::rng::Rng;
 use crate::schedule::{Rhythm, Schedule};
+use crate::text::{self, Language};
 use crate::trap::SiteTrap;
-use crate::world::WorldConfig;
+use crate::world_config::WorldConfig;
 
 /// A site and its habits.
 #[derive(Debug, Clone)]
@@ -37,7 +35,7 @@ pub struct Site {
     pub compresses: bool,
     /// Whether links in feeds carry tracking parameters.
     pub tags_links: bool,
-    /// Milliseconds before an answer: at least, and at most that much more.
+    /// Milliseconds before a response: at least, and at most that much more.
     pub latency_ms: (u64, u64),
     pub faults: Vec<FaultRule>,
     /// Pages without end beside its articles.
@@ -73,11 +71,11 @@ pub enum SitemapKind {
     Index,
     /// The same, with gzipped files.
     GzipIndex,
-    /// `/sitemap.txt`, one address a line.
+    /// `/sitemap.txt`, one address per line.
     Text,
 }
 
-/// What a site answers for `/robots.txt`.
+/// How a site responds to `/robots.txt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RobotsKind {
@@ -85,7 +83,7 @@ pub enum RobotsKind {
     Absent,
     /// Allows all but the members' pages, and names the sitemap.
     Usual,
-    /// The same, asking for some time between requests.
+    /// The same, with a Crawl-delay.
     CrawlDelay,
 }
 
@@ -110,41 +108,11 @@ pub(crate) enum Layout {
     SlugSlash,
 }
 
-impl Layout {
-    pub(crate) fn path(
-        self,
-        number: u64,
-        title: &str,
-        section: &str,
-        published: Timestamp,
-        fate: Fate,
-    ) -> String {
-        let slug = prose::slug(title);
-        if fate == Fate::Members {
-            return format!("/members/{slug}-{number}");
-        }
-        match self {
-            Self::Dated => {
-                let date = published.to_zoned(TimeZone::UTC).date();
-                format!(
-                    "/{:04}/{:02}/{:02}/{slug}-{number}",
-                    date.year(),
-                    date.month(),
-                    date.day()
-                )
-            }
-            Self::Html => format!("/{section}/{slug}-{number}.html"),
-            Self::Query => format!("/story?id={number}"),
-            Self::SlugSlash => format!("/p/{slug}-{number}/"),
-        }
-    }
-}
-
 impl Site {
     pub(crate) fn of(config: &WorldConfig, index: u32, port: u16) -> Self {
         let host = host_name(config.seed, index);
-        let mut dice = Dice::of(config.seed, "site", u64::from(index));
-        let language = *dice.pick(&[
+        let mut rng = Rng::of(config.seed, "site", u64::from(index));
+        let language = *rng.pick(&[
             Language::En,
             Language::En,
             Language::En,
@@ -152,10 +120,10 @@ impl Site {
             Language::Fr,
             Language::Es,
         ]);
-        let per_day = *dice.pick(&[0.5, 2.0, 6.0, 12.0, 30.0, 80.0]) * config.pace;
+        let per_day = *rng.pick(&[0.5, 2.0, 6.0, 12.0, 30.0, 80.0]) * config.pace;
         let origin = config.start.as_second()
             - (f64::from(config.articles_per_site) * 86_400.0 / per_day) as i64;
-        let rhythm = *dice.pick(&[
+        let rhythm = *rng.pick(&[
             Rhythm::Steady,
             Rhythm::Daytime,
             Rhythm::Daytime,
@@ -167,36 +135,36 @@ impl Site {
             name: display_name(&host),
             host,
             language,
-            feeds: feeds(&mut dice, config),
-            sitemap: *dice.pick(&[
+            feeds: feeds(&mut rng, config),
+            sitemap: *rng.pick(&[
                 SitemapKind::None,
                 SitemapKind::Single,
                 SitemapKind::Index,
                 SitemapKind::GzipIndex,
                 SitemapKind::Text,
             ]),
-            robots: *dice.pick(&[
+            robots: *rng.pick(&[
                 RobotsKind::Absent,
                 RobotsKind::Usual,
                 RobotsKind::Usual,
                 RobotsKind::Usual,
                 RobotsKind::CrawlDelay,
             ]),
-            template: *dice.pick(&[
+            template: *rng.pick(&[
                 Template::JsonLdGraph,
                 Template::OpenGraph,
                 Template::Microdata,
                 Template::Plain,
             ]),
-            has_validators: dice.chance(75),
-            compresses: dice.chance(60),
-            tags_links: dice.chance(25),
-            latency_ms: latency(&mut dice, config.latency),
-            faults: faults(&mut dice, config, index),
+            has_validators: rng.random_bool(75),
+            compresses: rng.random_bool(60),
+            tags_links: rng.random_bool(25),
+            latency_ms: latency(&mut rng, config.latency),
+            faults: faults(&mut rng, config, index),
             trap: config.traps.get(&index).copied(),
             is_for_readers: config.without_feeds,
             crawl_delay: config.crawl_delay,
-            layout: *dice.pick(&[
+            layout: *rng.pick(&[
                 Layout::Dated,
                 Layout::Html,
                 Layout::Query,
@@ -223,7 +191,7 @@ impl Site {
         }
     }
 
-    /// The gap that its robots.txt asks for, if it asks for one.
+    /// The Crawl-delay of its robots.txt, if it has one.
     pub fn crawl_delay(&self) -> Option<Duration> {
         (self.robots == RobotsKind::CrawlDelay).then_some(self.crawl_delay)
     }
@@ -247,44 +215,14 @@ impl Site {
     pub fn published_by(&self, now: Timestamp) -> u64 {
         self.schedule.count_by(now)
     }
-
-    pub fn article(&self, number: u64) -> Article {
-        Article::of(self, number)
-    }
-
-    /// The newest articles first, at most `count`.
-    pub fn latest(&self, now: Timestamp, count: u64) -> impl Iterator<Item = Article> + '_ {
-        let published = self.published_by(now);
-        (published.saturating_sub(count)..published)
-            .rev()
-            .map(|number| self.article(number))
-    }
-
-    /// The article at a path, if it is published by `now`.
-    pub fn article_at(&self, path: &str, now: Timestamp) -> Option<Article> {
-        let number = number_in(path)?;
-        if number >= self.published_by(now) {
-            return None;
-        }
-        let article = self.article(number);
-        let known = article.path == path || article.short_path.as_deref() == Some(path);
-        known.then_some(article)
-    }
-}
-
-/// The article number that every layout carries: the last digits of the path.
-fn number_in(path: &str) -> Option<u64> {
-    let end = path.trim_end_matches('/').trim_end_matches(".html");
-    let digits = end.len() - end.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-    end[end.len() - digits..].parse().ok()
 }
 
 /// A readable host name that carries its index: `amber-courier-17.localhost`.
 /// Browsers and resolvers send every name under `localhost` to this machine
-/// (RFC 6761), so a person can open any site without set-up.
+/// (RFC 6761), so any site opens in a browser without set-up.
 pub(crate) fn host_name(seed: u64, index: u32) -> String {
-    let mut dice = Dice::of(seed, "name", u64::from(index));
-    let (first, last) = (dice.pick(prose::FIRST_NAMES), dice.pick(prose::LAST_NAMES));
+    let mut rng = Rng::of(seed, "name", u64::from(index));
+    let (first, last) = (rng.pick(text::FIRST_NAMES), rng.pick(text::LAST_NAMES));
     format!("{first}-{last}-{index}.localhost")
 }
 
@@ -298,7 +236,7 @@ pub(crate) fn index_in(host: &str) -> Option<u32> {
 }
 
 fn display_name(host: &str) -> String {
-    let mut words = host.split('-').take(2).map(prose::capitalised);
+    let mut words = host.split('-').take(2).map(text::capitalised);
     format!(
         "{} {}",
         words.next().unwrap_or_default(),
@@ -306,43 +244,43 @@ fn display_name(host: &str) -> String {
     )
 }
 
-fn feeds(dice: &mut Dice, config: &WorldConfig) -> Vec<FeedSpec> {
-    let count = *dice.pick(&[1, 1, 1, 2]);
+fn feeds(rng: &mut Rng, config: &WorldConfig) -> Vec<FeedSpec> {
+    let count = *rng.pick(&[1, 1, 1, 2]);
     let mut feeds = Vec::new();
     for nth in 0..count {
-        let format = *dice.pick(FeedFormat::ALL);
+        let format = *rng.pick(FeedFormat::ALL);
         let path = match (nth, format) {
             (0, FeedFormat::Atom1 | FeedFormat::Atom03) => "/atom.xml",
             (0, FeedFormat::Json1 | FeedFormat::Json11) => "/feed.json",
-            (0, _) => *dice.pick(&["/feed", "/rss.xml", "/feed.xml"]),
+            (0, _) => *rng.pick(&["/feed", "/rss.xml", "/feed.xml"]),
             _ => "/feeds/all.xml",
         };
-        let defect = *dice.pick(FeedDefect::ALL);
-        let broken = dice.below(100) < u64::from(config.defect_percent);
+        let defect = *rng.pick(FeedDefect::ALL);
+        let broken = rng.below(100) < u64::from(config.defect_percent);
         feeds.push(FeedSpec {
             path: path.to_owned(),
             format,
             window: config
                 .feed_window
-                .unwrap_or(*dice.pick(&[10, 20, 30, 50, 100])),
-            full_text: dice.chance(40),
+                .unwrap_or(*rng.pick(&[10, 20, 30, 50, 100])),
+            full_text: rng.random_bool(40),
             defect: (broken && defect.fits(format)).then_some(defect),
         });
     }
     feeds
 }
 
-fn latency(dice: &mut Dice, wanted: bool) -> (u64, u64) {
-    let chosen = *dice.pick(&[(2, 5), (5, 20), (20, 60), (80, 200)]);
+fn latency(rng: &mut Rng, wanted: bool) -> (u64, u64) {
+    let chosen = *rng.pick(&[(2, 5), (5, 20), (20, 60), (80, 200)]);
     if wanted { chosen } else { (0, 0) }
 }
 
-fn faults(dice: &mut Dice, config: &WorldConfig, index: u32) -> Vec<FaultRule> {
+fn faults(rng: &mut Rng, config: &WorldConfig, index: u32) -> Vec<FaultRule> {
     let scripted = config.scripts.get(&index).cloned().unwrap_or_default();
-    let rule = FaultRule::passing(dice);
-    let troubled = dice.below(100) < u64::from(config.fault_percent);
+    let rule = FaultRule::passing(rng);
+    let is_faulty = rng.below(100) < u64::from(config.fault_percent);
     scripted
         .into_iter()
-        .chain(troubled.then_some(rule))
+        .chain(is_faulty.then_some(rule))
         .collect()
 }

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::dice::fingerprint;
+use crate::rng::fingerprint;
 
 /// A trap that a site may have beside its articles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

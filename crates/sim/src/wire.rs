@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hand: reads requests, writes answers, and misbehaves on the wire
-//! exactly as a fault asks. A real server library would refuse to lie.
+//! HTTP/1.1 by hand: reads requests, writes responses, and misbehaves on the wire
+//! exactly as a fault demands. A real server library would refuse to lie.
 
 use std::io;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::render::Document;
 const MAX_HEAD: usize = 64 * 1024;
 const MAX_BODY: u64 = 16 * 1024 * 1024;
 
-/// Longest that a fault keeps a connection when the client does not give up.
-const FAULT_PATIENCE: Duration = Duration::from_secs(600);
+/// The longest that a fault holds a connection open.
+const FAULT_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a client asked for.
+/// What a client requests.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -32,7 +32,7 @@ pub(crate) struct Request {
 
 /// What to send back, when, and how badly.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
     pub(crate) fault: Option<Fault>,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn empty(status: u16) -> Self {
         Self {
             status,
@@ -52,10 +52,10 @@ impl Answer {
     }
 
     pub(crate) fn of(status: u16, document: Document) -> Self {
-        let answer = Self::empty(status).with("Content-Type", document.content_type);
+        let response = Self::empty(status).with("Content-Type", document.content_type);
         Self {
             body: document.body,
-            ..answer
+            ..response
         }
     }
 
@@ -109,15 +109,19 @@ impl Connection {
         }
     }
 
-    /// Sends the answer; false when the connection can't be used again.
-    pub(crate) async fn send(&mut self, request: &Request, answer: &Answer) -> io::Result<bool> {
+    /// Sends the response; false when the connection must be closed.
+    pub(crate) async fn send(
+        &mut self,
+        request: &Request,
+        response: &Response,
+    ) -> io::Result<bool> {
         let body: &[u8] = if request.method == "HEAD" {
             &[]
         } else {
-            &answer.body
+            &response.body
         };
-        let head = head(answer, request.keep_alive, answer.body.len());
-        match &answer.fault {
+        let head = head(response, request.keep_alive, response.body.len());
+        match &response.fault {
             None
             | Some(
                 Fault::Status { .. }
@@ -137,13 +141,13 @@ impl Connection {
                 self.0.write_all(head.as_bytes()).await?;
                 self.drip(body).await?;
             }
-            Some(Fault::Endless) => self.send_for_ever(answer).await?,
+            Some(Fault::Endless) => self.send_for_ever(response).await?,
             Some(Fault::Truncated) => {
                 self.0.write_all(head.as_bytes()).await?;
                 self.0.write_all(&body[..body.len() / 2]).await?;
             }
             Some(Fault::LyingLength) => {
-                let lie = self::head(answer, false, answer.body.len() + 1000);
+                let lie = self::head(response, false, response.body.len() + 1000);
                 self.0.write_all(lie.as_bytes()).await?;
                 self.0.write_all(body).await?;
             }
@@ -166,26 +170,26 @@ impl Connection {
         Ok(false)
     }
 
-    /// One byte a second, until the client gives up.
+    /// One byte per second, until the client closes.
     async fn drip(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for byte in bytes.iter().take(FAULT_PATIENCE.as_secs() as usize) {
+        for byte in bytes.iter().take(FAULT_TIMEOUT.as_secs() as usize) {
             self.0.write_all(&[*byte]).await?;
             sleep(Duration::from_secs(1)).await;
         }
         Ok(())
     }
 
-    async fn send_for_ever(&mut self, answer: &Answer) -> io::Result<()> {
+    async fn send_for_ever(&mut self, response: &Response) -> io::Result<()> {
         let head = format!(
             "HTTP/1.1 {} OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n",
-            answer.status
+            response.status
         );
         self.0.write_all(head.as_bytes()).await?;
         let chunk = format!(
             "1000\r\n{}\r\n",
             "<p>more</p> ".repeat(342).split_at(4096).0
         );
-        let until = tokio::time::Instant::now() + FAULT_PATIENCE;
+        let until = tokio::time::Instant::now() + FAULT_TIMEOUT;
         while tokio::time::Instant::now() < until {
             self.0.write_all(chunk.as_bytes()).await?;
         }
@@ -195,8 +199,8 @@ impl Connection {
     async fn wait_for_close(&mut self) {
         let mut rest = [0; 64];
         let closed = async { while matches!(self.0.read(&mut rest).await, Ok(1..)) {} };
-        // Whether the client closed or our patience ended makes no difference.
-        let _ = tokio::time::timeout(FAULT_PATIENCE, closed).await;
+        // Whether the client closed or the timeout passed makes no difference.
+        let _ = tokio::time::timeout(FAULT_TIMEOUT, closed).await;
     }
 }
 
@@ -238,12 +242,16 @@ fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-fn head(answer: &Answer, keep_alive: bool, length: usize) -> String {
-    let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
-    for (name, value) in &answer.headers {
+fn head(response: &Response, keep_alive: bool, length: usize) -> String {
+    let mut head = format!(
+        "HTTP/1.1 {} {}\r\n",
+        response.status,
+        reason(response.status)
+    );
+    for (name, value) in &response.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    if answer.status != 304 {
+    if response.status != 304 {
         head.push_str(&format!("Content-Length: {length}\r\n"));
     }
     let connection = if keep_alive { "keep-alive" } else { "close" };
@@ -257,6 +265,6 @@ fn reason(status: u16) -> &'static str {
         300..=399 => "Elsewhere",
         404 => "Not Found",
         400..=499 => "Refused",
-        _ => "Trouble",
+        _ => "Error",
     }
 }

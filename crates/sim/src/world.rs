@@ -1,71 +1,8 @@
 //! The whole simulated web: a seed, a number of sites, and nothing stored.
-//! Sites are made when they are asked for, so a million cost no more than one.
+//! Sites are computed on demand, so a million cost no more than one.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use jiff::Timestamp;
-
-use crate::fault::FaultRule;
 use crate::site::{Site, host_name, index_in};
-use crate::trap::SiteTrap;
-
-/// What kind of web to simulate.
-#[derive(Debug, Clone)]
-pub struct WorldConfig {
-    pub seed: u64,
-    pub sites: u32,
-    /// How many articles each site has published, on average, at `start`.
-    pub articles_per_site: u32,
-    /// When the simulation begins; articles go on appearing after it.
-    pub start: Timestamp,
-    /// Multiplies the rate at which every site publishes.
-    pub pace: f64,
-    /// How many of a hundred feeds have a defect.
-    pub defect_percent: u8,
-    /// How many of a hundred sites have passing faults (see [`FaultRule`]).
-    pub fault_percent: u8,
-    /// Whether answers take time.
-    pub latency: bool,
-    /// All articles are simply there: no redirects, members' or missing pages.
-    pub plain_fates: bool,
-    /// The same window for all feeds, instead of the sites' own.
-    pub feed_window: Option<u64>,
-    /// What sites with a Crawl-delay ask for.
-    pub crawl_delay: Duration,
-    /// Pads article pages with scripts to at least this many bytes.
-    pub page_bytes: usize,
-    /// Sites are for readers only: no feeds and no sitemaps, but sections, some
-    /// articles that are nowhere else, and links to all that is no article.
-    pub without_feeds: bool,
-    /// Traps of single sites, by index; of sites without feeds.
-    pub traps: BTreeMap<u32, SiteTrap>,
-    /// Faults of single sites, by index, asked before all others.
-    pub scripts: BTreeMap<u32, Vec<FaultRule>>,
-}
-
-impl WorldConfig {
-    /// Ten quiet sites of a hundred articles, starting now.
-    pub fn new(seed: u64) -> Self {
-        Self {
-            seed,
-            sites: 10,
-            articles_per_site: 100,
-            start: Timestamp::now(),
-            pace: 1.0,
-            defect_percent: 0,
-            fault_percent: 0,
-            latency: false,
-            plain_fates: false,
-            feed_window: None,
-            crawl_delay: Duration::from_secs(2),
-            page_bytes: 0,
-            without_feeds: false,
-            traps: BTreeMap::new(),
-            scripts: BTreeMap::new(),
-        }
-    }
-}
+use crate::world_config::WorldConfig;
 
 /// The sites that exist, and where they are served.
 #[derive(Debug, Clone)]
@@ -111,6 +48,8 @@ impl World {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     fn world(seed: u64, sites: u32) -> World {

@@ -35,7 +35,7 @@ fn config(seed: u64, sites: u32) -> WorldConfig {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_hosts_answer_and_the_books_add_up() {
+async fn a_thousand_hosts_respond_and_the_ledger_is_consistent() {
     let sim = start(WorldConfig {
         articles_per_site: 5,
         ..config(7, 1000)
@@ -234,27 +234,27 @@ async fn scripted_faults_happen_when_and_where_they_should() {
     };
     let sim = start(config).await;
     let site = sim.world().site(0);
-    let ask = |path: &'static str| get(sim.address(), &site.authority, path);
+    let fetch = |path: &'static str| get(sim.address(), &site.authority, path);
 
-    let first = ask("/").await;
+    let first = fetch("/").await;
     assert_eq!(
         (first.status, first.header("retry-after")),
         (503, Some("7"))
     );
-    assert_eq!(ask("/").await.status, 503);
-    assert_eq!(ask("/").await.status, 200);
+    assert_eq!(fetch("/").await.status, 503);
+    assert_eq!(fetch("/").await.status, 200);
     for path in ["/page/1", "/page/2"] {
-        let page = ask(path).await;
+        let page = fetch(path).await;
         assert!(
             page.body.len() < page.header("content-length").unwrap().parse().unwrap(),
             "{path}"
         );
     }
-    assert_eq!(ask("/page/3").await.status, 0);
-    assert_eq!(ask("/a").await.header("location"), Some("/a"));
-    assert_eq!(ask("/b").await.status, 200);
-    assert!(ask("/c").await.head.len() > 64 * 1024);
-    assert!(ask("/d").await.header("location").unwrap().len() > 90_000);
+    assert_eq!(fetch("/page/3").await.status, 0);
+    assert_eq!(fetch("/a").await.header("location"), Some("/a"));
+    assert_eq!(fetch("/b").await.status, 200);
+    assert!(fetch("/c").await.head.len() > 64 * 1024);
+    assert!(fetch("/d").await.header("location").unwrap().len() > 90_000);
 
     let quiet = sim.world().site(1);
     assert_eq!(get(sim.address(), &quiet.authority, "/").await.status, 200);
@@ -269,7 +269,7 @@ async fn scripted_faults_happen_when_and_where_they_should() {
 }
 
 #[tokio::test]
-async fn connections_that_never_end_are_left_by_the_client() {
+async fn connections_that_never_end_are_closed_by_the_client() {
     let path = |path: &str| Target::Path(path.to_owned());
     let script = vec![
         FaultRule::new(path("/hang"), When::Always, Fault::Hang),
@@ -284,8 +284,8 @@ async fn connections_that_never_end_are_left_by_the_client() {
     let sim = start(config).await;
     let site = sim.world().site(0);
     for endless in ["/hang", "/slow-head", "/", "/page/1"] {
-        let answer = get(sim.address(), &site.authority, endless);
-        let ended = tokio::time::timeout(Duration::from_millis(300), answer).await;
+        let response = get(sim.address(), &site.authority, endless);
+        let ended = tokio::time::timeout(Duration::from_millis(300), response).await;
         assert!(ended.is_err(), "{endless} should not end");
     }
 }
@@ -303,7 +303,7 @@ async fn a_reset_breaks_the_connection() {
 }
 
 #[tokio::test]
-async fn the_front_desk_serves_people_and_programs() {
+async fn the_index_page_serves_browsers_and_programs() {
     let sim = start(config(7, 250)).await;
     let bare = sim.address().to_string();
     let index = get(sim.address(), &bare, "/").await.text();
@@ -325,7 +325,7 @@ async fn the_front_desk_serves_people_and_programs() {
 }
 
 #[tokio::test]
-async fn an_impolite_client_is_seen() {
+async fn a_politeness_violation_is_detected() {
     let sim = start(config(7, 2)).await;
     let site = sim.world().site(0);
     for _ in 0..3 {

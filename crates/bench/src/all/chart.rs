@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::number;
+use super::numbers::number;
 
 #[derive(Debug)]
 pub(super) struct Chart {
@@ -47,7 +47,7 @@ const BOTTOM: f64 = 54.0;
 /// Space of a line of text.
 const ROW: f64 = 24.0;
 
-/// Colours that people who see them differently can tell apart (after Okabe and
+/// Colours that are distinct with colour blindness too (after Okabe and
 /// Ito), each with its brighter sister for dark pages.
 const COLOURS: [(&str, &str); 6] = [
     ("#0072b2", "#56b4e9"),
@@ -366,10 +366,10 @@ mod tests {
     fn a_line_ends_where_its_value_is() {
         let chart = Chart {
             name: "claims".to_owned(),
-            title: "Claims <a second>".to_owned(),
+            title: "Claims <per second>".to_owned(),
             drawing: Drawing::Lines {
                 x: "URLs",
-                y: "a second",
+                y: "per second",
                 lines: vec![Line {
                     name: "ours".to_owned(),
                     is_peer: false,
@@ -380,7 +380,7 @@ mod tests {
         let svg = chart.svg();
         // The corners of the plot: sizes and values both grow a hundredfold.
         assert!(svg.contains(r#"points="84.0,346.0 560.0,50.0""#), "{svg}");
-        assert!(svg.contains("Claims &lt;a second&gt;"), "{svg}");
+        assert!(svg.contains("Claims &lt;per second&gt;"), "{svg}");
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
             name: "pages".to_owned(),
             title: "Pages".to_owned(),
             drawing: Drawing::Bars {
-                unit: "pages a second",
+                unit: "pages per second",
                 bars: vec![bar("ours", 1_200.0, false), bar("theirs", 120.0, true)],
             },
         };

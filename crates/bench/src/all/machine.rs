@@ -1,4 +1,4 @@
-//! The machine that is measured on, as Linux tells it: never its name, never a
+//! The machine that is measured on, as Linux reports it: never its name, never a
 //! path of it. What can't be read is left out.
 
 use std::fs;
@@ -51,8 +51,8 @@ fn disk(folder: &Path) -> Option<String> {
     ];
     let turns = queues.iter().find_map(|file| fs::read_to_string(file).ok());
     let kind = match turns.as_deref().map(str::trim) {
-        Some("0") => " on a disk that does not turn (SSD or like one)",
-        Some("1") => " on a disk that says it turns",
+        Some("0") => " on a non-rotational disk (SSD)",
+        Some("1") => " on a rotational disk",
         _ => "",
     };
     Some(format!("{system}{kind}"))

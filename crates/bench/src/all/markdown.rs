@@ -1,12 +1,12 @@
-//! The report as Markdown: ratios first, then figures, pictures, what limits
-//! them, and the commands that made them. Pure.
+//! The report as Markdown: ratios first, then figures, charts, what limits them,
+//! and the commands that produced them. Pure.
 
 use std::fmt::Write as _;
 
 use super::report::{End, Fact, Report, Run, Section, Table};
 
-/// `pictures` leads from the page to the folder of the SVG files; empty, or with
-/// a slash at its end.
+/// `pictures` is the path from the page to the SVG files; empty, or with a slash
+/// at its end.
 pub(super) fn page(report: &Report, pictures: &str) -> String {
     let mut text = format!(
         "# Benchmarks\n\nWritten by `{}` on {}. Each part ran in processes of its own, one after the other, with its peers in\nthe same run. Rows are single runs: read differences below a fifth as noise. Ratios travel between machines, the\nrates do not, so run it on yours.\n\n",
@@ -136,14 +136,14 @@ mod tests {
                 shown: Shown {
                     findings: vec!["6× the join query".to_owned()],
                     tables: vec![
-                        Table::new("A second", &["what", "n"], rows),
+                        Table::new("Per second", &["what", "n"], rows),
                         Table::new("Empty", &["what"], Vec::new()),
                     ],
                     charts: vec![Chart {
                         name: "claims".to_owned(),
-                        title: "Claims a second".to_owned(),
+                        title: "Claims per second".to_owned(),
                         drawing: Drawing::Bars {
-                            unit: "a second",
+                            unit: "per second",
                             bars: Vec::new(),
                         },
                     }],
@@ -173,13 +173,13 @@ mod tests {
 
         - 6× the join query
 
-        A second:
+        Per second:
 
         | what | n |
         |---|---|
         | a\|b | 1 |
 
-        ![Claims a second](benchmarks/claims.svg)
+        ![Claims per second](benchmarks/claims.svg)
 
         **What limits it.** The disk.
 

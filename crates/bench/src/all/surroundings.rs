@@ -14,7 +14,7 @@ use super::report::Fact;
 
 pub(super) struct Surroundings {
     size: Size,
-    /// Each with the reason why it can't be used.
+    /// Each with the reason why it is unavailable.
     checkout: Result<PathBuf, String>,
     postgres: Result<String, String>,
     scrapy: Result<String, String>,

@@ -1,6 +1,6 @@
 //! What the fakes of APIs have in common: stories that were published (the
-//! ledger), a key, faults that happen to the next requests, and a list of what
-//! was asked. How a service answers is in the file of its name.
+//! ledger), a key, faults that happen to the next requests, and a list of the
+//! requests. How a service responds is in the file of its name.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
@@ -26,15 +26,15 @@ pub struct Story {
 /// What happens to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiFault {
-    /// Nothing: the request is answered well.
+    /// None: the request succeeds.
     None,
     /// 429, with this `Retry-After`.
     TooManyRequests(Option<u32>),
     /// This status, and a page of some proxy.
     Status(u16),
-    /// 200, and something that is not what was asked for.
+    /// 200, and something other than what was requested.
     Body(String),
-    /// No answer, ever.
+    /// No response, ever.
     Silence,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct ApiState {
     /// Files that are missing.
     pub(crate) missing: BTreeSet<String>,
     faults: VecDeque<ApiFault>,
-    asked: Vec<String>,
+    requested: Vec<String>,
 }
 
 /// A running fake of an API; it ends when it is dropped.
@@ -64,15 +64,17 @@ pub struct FakeApi {
 
 impl FakeApi {
     pub(crate) async fn start(
-        answer: fn(&mut ApiState, &Call, &Parameters) -> Reply,
+        respond: fn(&mut ApiState, &Call, &Parameters) -> Reply,
     ) -> io::Result<Self> {
         let state: Arc<Mutex<ApiState>> = Arc::default();
         let shared = Arc::clone(&state);
         let server = HttpServer::start(move |call| {
             let mut state = lock(&shared);
-            state.asked.push(format!("{}?{}", call.path, call.query));
+            state
+                .requested
+                .push(format!("{}?{}", call.path, call.query));
             match state.faults.pop_front().unwrap_or(ApiFault::None) {
-                ApiFault::None => answer(&mut state, &call, &Parameters::of(&call.query)),
+                ApiFault::None => respond(&mut state, &call, &Parameters::of(&call.query)),
                 ApiFault::TooManyRequests(None) => Reply::text(429, "too many requests"),
                 ApiFault::TooManyRequests(Some(seconds)) => {
                     Reply::text(429, "too many requests").with("Retry-After", seconds.to_string())
@@ -110,7 +112,7 @@ impl FakeApi {
         id
     }
 
-    /// Publishes so many stories with links, `every` so many seconds.
+    /// Publishes `count` stories with links, one `every` that many seconds.
     pub fn publish_many(&self, count: u64, from: i64, every: i64) {
         for n in 0..count {
             let id = lock(&self.state).stories.len() + 1;
@@ -165,7 +167,7 @@ impl FakeApi {
 
     /// Every request so far: path and query.
     pub fn asked(&self) -> Vec<String> {
-        lock(&self.state).asked.clone()
+        lock(&self.state).requested.clone()
     }
 }
 

@@ -8,7 +8,7 @@ use super::http::{Call, Reply};
 
 impl FakeApi {
     pub async fn arxiv() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
@@ -19,7 +19,7 @@ fn feed(status: u16, total: usize, entries: &str) -> Reply {
          <opensearch:totalResults xmlns:opensearch=\"http://a9.com/-/spec/opensearch/1.1/\">{total}</opensearch:totalResults>\
          {entries}</feed>"
     );
-    Reply::Answer {
+    Reply::Response {
         status,
         headers: vec![(
             "Content-Type",
@@ -36,7 +36,7 @@ fn error(message: &str) -> Reply {
     feed(400, 1, &entry)
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     if call.path != "/api/query" {
         return Reply::text(404, "not found");
     }

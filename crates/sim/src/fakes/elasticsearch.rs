@@ -1,6 +1,6 @@
 //! A fake Elasticsearch: templates, aliases, strict mappings, external versions
 //! and `_bulk`, enough that the same tests run against a real one. It fails on
-//! command, one bulk request after the other, or until told otherwise.
+//! command, one bulk request after the other, or until set otherwise.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::http::{Call, HttpServer, Reply};
 use super::mapping::misfit;
 
-/// How one bulk request goes wrong.
+/// How one bulk request fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElasticsearchFault {
     /// 429 for the whole, with this `Retry-After`.
     TooManyRequests(Option<u32>),
     /// 503 for the whole.
     Unavailable,
-    /// Every n-th item is refused with 429.
+    /// Every n-th item is rejected with 429.
     SomeItemsOverrun(usize),
     /// Every n-th item fails with 503.
     SomeItemsUnavailable(usize),
@@ -67,7 +67,7 @@ impl FakeElasticsearch {
     pub async fn start() -> io::Result<Self> {
         let state: Arc<Mutex<State>> = Arc::default();
         let shared = Arc::clone(&state);
-        let server = HttpServer::start(move |call| lock(&shared).answer(&call)).await?;
+        let server = HttpServer::start(move |call| lock(&shared).respond(&call)).await?;
         Ok(Self { server, state })
     }
 
@@ -75,7 +75,7 @@ impl FakeElasticsearch {
         self.server.url()
     }
 
-    /// The next bulk requests go wrong like this, one each.
+    /// The next bulk requests fail like this, one each.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = ElasticsearchFault>) {
         lock(&self.state).faults.extend(faults);
     }
@@ -85,17 +85,17 @@ impl FakeElasticsearch {
         lock(&self.state).is_read_only = is_read_only;
     }
 
-    /// Every connection ends without an answer.
+    /// Every connection ends without a response.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.state).is_down = is_down;
     }
 
-    /// Everything is stored and nothing is said: each bulk request waits for ever.
+    /// Everything is stored and no response sent: each bulk request waits for ever.
     pub fn set_mute(&self, is_mute: bool) {
         lock(&self.state).is_mute = is_mute;
     }
 
-    /// Larger requests (unpacked) are refused with 413.
+    /// Larger requests (unpacked) are rejected with 413.
     pub fn set_max_bytes(&self, max_bytes: usize) {
         lock(&self.state).max_bytes = Some(max_bytes);
     }
@@ -124,7 +124,7 @@ impl FakeElasticsearch {
         lock(&self.state).bulk_sizes.clone()
     }
 
-    /// Every path with its query that was asked for.
+    /// Every path with its query that was requested.
     pub fn paths(&self) -> BTreeSet<String> {
         lock(&self.state).paths.clone()
     }
@@ -144,7 +144,7 @@ fn acknowledged() -> Reply {
 }
 
 impl State {
-    fn answer(&mut self, call: &Call) -> Reply {
+    fn respond(&mut self, call: &Call) -> Reply {
         if self.is_down {
             return Reply::Lost;
         }

@@ -14,7 +14,7 @@ use super::http::{Call, HttpServer, Reply};
 const MAX_WRITES: usize = 500;
 const MAX_BYTES: usize = 10 * 1024 * 1024;
 
-/// How one `batchWrite` goes wrong.
+/// How one `batchWrite` fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirestoreFault {
     /// 429, with this `Retry-After`.
@@ -31,7 +31,7 @@ pub enum FirestoreFault {
     RequestLost,
     /// 200 and a body that is no reply.
     Garbage,
-    /// Somebody else has just written this revision of every document.
+    /// Another writer has just written this revision of every document.
     Overtaken(i64),
 }
 
@@ -43,7 +43,7 @@ struct State {
     faults: VecDeque<FirestoreFault>,
     poison: BTreeSet<String>,
     is_down: bool,
-    /// Tokens are asked for; else everybody is `owner`.
+    /// Tokens are required; else every caller is `owner`.
     has_tokens: bool,
     tokens: Vec<String>,
     assertions: Vec<String>,
@@ -61,7 +61,7 @@ impl FakeFirestore {
     pub async fn start() -> io::Result<Self> {
         let state: Arc<Mutex<State>> = Arc::default();
         let shared = Arc::clone(&state);
-        let server = HttpServer::start(move |call| lock(&shared).answer(&call)).await?;
+        let server = HttpServer::start(move |call| lock(&shared).respond(&call)).await?;
         Ok(Self { server, state })
     }
 
@@ -80,12 +80,12 @@ impl FakeFirestore {
         format!("{}/token", self.url())
     }
 
-    /// The next `batchWrite` requests go wrong like this, one each.
+    /// The next `batchWrite` requests fail like this, one each.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = FirestoreFault>) {
         lock(&self.state).faults.extend(faults);
     }
 
-    /// Every connection ends without an answer.
+    /// Every connection ends without a response.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.state).is_down = is_down;
     }
@@ -127,7 +127,7 @@ fn refused(status: u16, code: &str, message: &str) -> Reply {
 }
 
 impl State {
-    fn answer(&mut self, call: &Call) -> Reply {
+    fn respond(&mut self, call: &Call) -> Reply {
         if self.is_down {
             return Reply::Lost;
         }
@@ -196,7 +196,7 @@ impl State {
             }
             None => json!({ "missing": name }),
         };
-        // The order is the server's own.
+        // In a sequence of the server's own.
         let all: Vec<_> = names.iter().rev().map(one).collect();
         Reply::json(200, &Value::Array(all))
     }

@@ -15,7 +15,7 @@ const SLOT: i64 = 15 * 60;
 
 impl FakeApi {
     pub async fn gdelt() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
@@ -28,7 +28,7 @@ fn name(slot: i64) -> String {
     format!("{}.export.CSV.zip", stamp(slot, "%Y%m%d%H%M%S"))
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     if call.path == "/api/v2/doc/doc" {
         return articles(state, parameters);
     }
@@ -49,7 +49,7 @@ fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
         .find(|slot| name(*slot) == wanted);
     match slot.filter(|_| !state.missing.contains(wanted)) {
         None => Reply::text(404, "NoSuchKey"),
-        Some(slot) => Reply::Answer {
+        Some(slot) => Reply::Response {
             status: 200,
             headers: vec![("Content-Type", "application/zip".to_owned())],
             body: file(state, slot),

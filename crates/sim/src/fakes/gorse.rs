@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::http::{Call, HttpServer, Reply};
 
-/// How one request for items goes wrong.
+/// How one request for items fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GorseFault {
     /// 429, with this `Retry-After`.
@@ -46,7 +46,7 @@ impl FakeGorse {
     pub async fn start() -> io::Result<Self> {
         let state: Arc<Mutex<State>> = Arc::default();
         let shared = Arc::clone(&state);
-        let server = HttpServer::start(move |call| lock(&shared).answer(&call)).await?;
+        let server = HttpServer::start(move |call| lock(&shared).respond(&call)).await?;
         Ok(Self { server, state })
     }
 
@@ -54,17 +54,17 @@ impl FakeGorse {
         self.server.url()
     }
 
-    /// The next requests for items go wrong like this, one each.
+    /// The next requests for items fail like this, one each.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = GorseFault>) {
         lock(&self.state).faults.extend(faults);
     }
 
-    /// Every connection ends without an answer.
+    /// Every connection ends without a response.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.state).is_down = is_down;
     }
 
-    /// Requests with this item are refused with 400.
+    /// Requests with this item are rejected with 400.
     pub fn poison(&self, id: &str) {
         lock(&self.state).poison.insert(id.to_owned());
     }
@@ -89,7 +89,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
-    fn answer(&mut self, call: &Call) -> Reply {
+    fn respond(&mut self, call: &Call) -> Reply {
         if self.is_down {
             return Reply::Lost;
         }

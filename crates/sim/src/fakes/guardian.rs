@@ -11,11 +11,11 @@ use super::http::{Call, Reply};
 
 impl FakeApi {
     pub async fn guardian() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     let error = |status: u16, message: &str| {
         let response = json!({ "status": "error", "message": message });
         Reply::json(status, &json!({ "response": response }))

@@ -1,5 +1,5 @@
-//! A fake Project Gutenberg: the packed catalogue of all books, and plain texts
-//! between markers. A book whose text is empty has none.
+//! A fake Project Gutenberg: the packed catalogue of all titles, and plain texts
+//! between markers. A title whose text is empty has none.
 
 use std::io::{self, Write as _};
 
@@ -11,13 +11,13 @@ use super::http::{Call, Reply};
 
 impl FakeApi {
     pub async fn gutenberg() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
-fn answer(state: &mut ApiState, call: &Call, _: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, _: &Parameters) -> Reply {
     if call.path == "/cache/epub/feeds/pg_catalog.csv.gz" {
-        return Reply::Answer {
+        return Reply::Response {
             status: 200,
             headers: vec![("Content-Type", "application/x-gzip".to_owned())],
             body: catalogue(state).unwrap_or_default(),

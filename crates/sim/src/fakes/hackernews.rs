@@ -10,11 +10,11 @@ use super::http::{Call, Reply};
 
 impl FakeApi {
     pub async fn hackernews() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     match call.path.as_str() {
         "/api/v1/search_by_date" => search(state, parameters),
         path => match path.strip_prefix("/v0/item/") {

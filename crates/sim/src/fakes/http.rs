@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server for the fakes: whole requests in, whole answers out,
+//! A small HTTP/1.1 server for the fakes: whole requests in, whole responses out,
 //! or none at all. Bodies are unpacked; nothing else is understood.
 
 use std::io::{self, Read as _};
@@ -41,22 +41,22 @@ impl Call {
 /// What it gets for it.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    Answer {
+    Response {
         status: u16,
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
-    /// The connection is closed without a word.
+    /// The connection is closed without a response.
     Lost,
-    /// The connection stays open without a word.
+    /// The connection stays open without a response.
     Silence,
-    /// 200, and a body that only ends when the client has had enough.
+    /// 200, and a body that only ends when the client closes.
     Endless,
 }
 
 impl Reply {
     pub(crate) fn json(status: u16, value: &Value) -> Self {
-        Self::Answer {
+        Self::Response {
             status,
             headers: vec![("Content-Type", "application/json".to_owned())],
             body: value.to_string().into_bytes(),
@@ -64,7 +64,7 @@ impl Reply {
     }
 
     pub(crate) fn text(status: u16, text: &str) -> Self {
-        Self::Answer {
+        Self::Response {
             status,
             headers: vec![("Content-Type", "text/plain".to_owned())],
             body: text.as_bytes().to_vec(),
@@ -72,7 +72,7 @@ impl Reply {
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        if let Self::Answer { headers, .. } = &mut self {
+        if let Self::Response { headers, .. } = &mut self {
             headers.push((name, value.into()));
         }
         self
@@ -121,27 +121,27 @@ impl Drop for HttpServer {
 async fn serve(mut stream: TcpStream, handler: Arc<Handler>) {
     let _ = stream.set_nodelay(true);
     let mut buffer = Vec::new();
-    // A client that goes away in the middle is its own affair.
+    // A client that goes away in the middle is no error here.
     while let Ok(Some(call)) = read_call(&mut stream, &mut buffer).await {
         match handler(call) {
-            Reply::Answer {
+            Reply::Response {
                 status,
                 headers,
                 body,
             } => {
-                let mut answer = format!("HTTP/1.1 {status} Said\r\n");
+                let mut response = format!("HTTP/1.1 {status} Status\r\n");
                 for (name, value) in headers {
-                    answer.push_str(&format!("{name}: {value}\r\n"));
+                    response.push_str(&format!("{name}: {value}\r\n"));
                 }
-                answer.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
-                let bytes = [answer.as_bytes(), &body].concat();
+                response.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+                let bytes = [response.as_bytes(), &body].concat();
                 if stream.write_all(&bytes).await.is_err() {
                     return;
                 }
             }
             Reply::Lost => return,
             Reply::Endless => {
-                let head = "HTTP/1.1 200 Said\r\nContent-Type: text/plain\r\nContent-Length: 10000000000\r\n\r\n";
+                let head = "HTTP/1.1 200 Status\r\nContent-Type: text/plain\r\nContent-Length: 10000000000\r\n\r\n";
                 let mut sent = stream.write_all(head.as_bytes()).await;
                 while sent.is_ok() {
                     sent = stream.write_all(&[b'x'; 8192]).await;

@@ -66,7 +66,7 @@ fn value_misfit(mapping: &Value, value: &Value, path: &str, is_strict: bool) -> 
                 is_strict,
             );
         }
-        // Numbers and booleans are taken as text.
+        // Numbers and booleans are accepted as text.
         ("text" | "keyword", value) => !value.is_object(),
         ("integer", Value::Number(number)) => {
             number.as_i64().is_some_and(|n| i32::try_from(n).is_ok())
@@ -83,7 +83,7 @@ fn value_misfit(mapping: &Value, value: &Value, path: &str, is_strict: bool) -> 
     Some(error("document_parsing_exception", &reason))
 }
 
-/// `strict_date_optional_time||epoch_millis`, as far as anybody writes it.
+/// `strict_date_optional_time||epoch_millis`, as far as documents use it.
 fn is_date(text: &str) -> bool {
     let is_strict = text.len() >= 10 && text.as_bytes()[..4].iter().all(u8::is_ascii_digit);
     let is_moment = || text.contains('T') && text.parse::<Timestamp>().is_ok();

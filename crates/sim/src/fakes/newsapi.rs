@@ -10,7 +10,7 @@ use super::http::{Call, Reply};
 
 impl FakeApi {
     pub async fn newsapi() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
@@ -21,7 +21,7 @@ fn error(status: u16, code: &str, message: &str) -> Reply {
     )
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     let given = call.header("x-api-key").unwrap_or_default();
     if given.is_empty() {
         return error(401, "apiKeyMissing", "Your API key is missing.");

@@ -12,11 +12,11 @@ const DEPTH: usize = 1000;
 
 impl FakeApi {
     pub async fn reddit() -> io::Result<Self> {
-        Self::start(answer).await
+        Self::start(respond).await
     }
 }
 
-fn answer(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
+fn respond(state: &mut ApiState, call: &Call, parameters: &Parameters) -> Reply {
     let given = call.header("authorization").unwrap_or_default();
     if call.path == "/api/v1/access_token" {
         return match state.key.as_deref() {
@@ -91,7 +91,7 @@ fn feed(newest: &[&Story], limit: usize) -> Reply {
     let body = format!(
         "<?xml version=\"1.0\"?><feed xmlns=\"http://www.w3.org/2005/Atom\"><title>x</title>{entries}</feed>"
     );
-    Reply::Answer {
+    Reply::Response {
         status: 200,
         headers: vec![("Content-Type", "application/atom+xml".to_owned())],
         body: body.into_bytes(),

@@ -1,5 +1,5 @@
-//! A fake receiver of webhooks: keeps what it was sent, by id, and behaves as
-//! badly as receivers do.
+//! A fake receiver of webhooks: stores what it receives, by id, and fails as
+//! receivers do.
 
 use std::collections::VecDeque;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::http::{Call, HttpServer, Reply};
 
-/// How one request is answered.
+/// How one request fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebhookFault {
     Status(u16),
@@ -15,7 +15,7 @@ pub enum WebhookFault {
     TooManyRequests(u32),
     /// To this address.
     Redirect(String),
-    /// It is kept, and the connection ends before the reply.
+    /// It is stored, and the connection ends before the reply.
     ReplyLost,
     /// Never.
     Silence,
@@ -23,7 +23,7 @@ pub enum WebhookFault {
     Endless,
 }
 
-/// One request that was kept.
+/// One request that was stored.
 #[derive(Debug, Clone)]
 pub struct WebhookCall {
     pub event: String,
@@ -51,7 +51,7 @@ impl FakeWebhook {
     pub async fn start() -> io::Result<Self> {
         let state: Arc<Mutex<State>> = Arc::default();
         let shared = Arc::clone(&state);
-        let server = HttpServer::start(move |call| lock(&shared).answer(&call)).await?;
+        let server = HttpServer::start(move |call| lock(&shared).respond(&call)).await?;
         Ok(Self { server, state })
     }
 
@@ -59,17 +59,17 @@ impl FakeWebhook {
         format!("{}/hook", self.server.url())
     }
 
-    /// The next requests are answered like this, one each.
+    /// The next requests fail like this, one each.
     pub fn fail_next(&self, faults: impl IntoIterator<Item = WebhookFault>) {
         lock(&self.state).faults.extend(faults);
     }
 
-    /// Every connection ends without an answer.
+    /// Every connection ends without a response.
     pub fn set_down(&self, is_down: bool) {
         lock(&self.state).is_down = is_down;
     }
 
-    /// What was taken, in order.
+    /// What was accepted, in sequence.
     pub fn calls(&self) -> Vec<WebhookCall> {
         lock(&self.state).calls.clone()
     }
@@ -80,7 +80,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
-    fn answer(&mut self, call: &Call) -> Reply {
+    fn respond(&mut self, call: &Call) -> Reply {
         if self.is_down {
             return Reply::Lost;
         }

@@ -4,54 +4,12 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
-use serde::Serialize;
 use serde_json::json;
 
 use super::{Document, escape, http_date};
 use crate::article::Article;
+use crate::feed_format::FeedFormat;
 use crate::site::{FeedSpec, Site};
-
-/// A syndication format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FeedFormat {
-    Rss090,
-    Rss091,
-    Rss092,
-    Rss1,
-    Rss2,
-    Atom03,
-    Atom1,
-    Json1,
-    Json11,
-}
-
-impl FeedFormat {
-    pub const ALL: &'static [Self] = &[
-        Self::Rss090,
-        Self::Rss091,
-        Self::Rss092,
-        Self::Rss1,
-        Self::Rss2,
-        Self::Atom03,
-        Self::Atom1,
-        Self::Json1,
-        Self::Json11,
-    ];
-
-    pub(crate) fn is_json(self) -> bool {
-        matches!(self, Self::Json1 | Self::Json11)
-    }
-
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::Atom03 | Self::Atom1 => "application/atom+xml; charset=utf-8",
-            Self::Json1 | Self::Json11 => "application/feed+json",
-            Self::Rss090 | Self::Rss1 => "application/rdf+xml; charset=utf-8",
-            _ => "application/rss+xml; charset=utf-8",
-        }
-    }
-}
 
 /// An item as it will stand in the feed, defects of its fields included.
 #[derive(Clone)]
@@ -315,9 +273,10 @@ fn json_feed(site: &Site, spec: &FeedSpec, items: &[Item], version: &str) -> Str
 
 #[cfg(test)]
 mod tests {
-    use super::super::FeedDefect;
     use super::*;
-    use crate::world::{World, WorldConfig};
+    use crate::feed_format::FeedDefect;
+    use crate::world::World;
+    use crate::world_config::WorldConfig;
 
     fn small(format: FeedFormat, defect: Option<FeedDefect>) -> Document {
         let start = "2026-11-15T12:00:00Z".parse().expect("a constant");

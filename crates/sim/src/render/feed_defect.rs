@@ -1,79 +1,11 @@
-//! The defects that real feeds have. Each leaves every item recoverable by a
-//! tolerant parser, so the ledger stays the truth about what can be found.
-
-use serde::Serialize;
+//! Puts the defects of real feeds into a feed. Each leaves every item recoverable by
+//! a tolerant parser, so the ledger stays the truth about what can be found.
 
 use super::feed::Item;
-use super::{Document, FeedFormat, escape, gzip};
-
-/// One way in which a feed is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FeedDefect {
-    BareAmpersand,
-    HtmlEntities,
-    LeadingJunk,
-    Bom,
-    WrongCharsetLabel,
-    Latin1Undeclared,
-    Utf16,
-    TruncatedTail,
-    ControlCharacters,
-    InvalidByte,
-    MismatchedEndTag,
-    UndeclaredPrefix,
-    WrongContentType,
-    UndeclaredGzip,
-    RelativeLinks,
-    GuidOnly,
-    NoDates,
-    OddDates,
-    ZeroDates,
-    DoubleEscapedTitles,
-    RepeatedItems,
-}
+use super::{Document, escape, gzip};
+use crate::feed_format::{FeedDefect, FeedFormat};
 
 impl FeedDefect {
-    pub const ALL: &'static [Self] = &[
-        Self::BareAmpersand,
-        Self::HtmlEntities,
-        Self::LeadingJunk,
-        Self::Bom,
-        Self::WrongCharsetLabel,
-        Self::Latin1Undeclared,
-        Self::Utf16,
-        Self::TruncatedTail,
-        Self::ControlCharacters,
-        Self::InvalidByte,
-        Self::MismatchedEndTag,
-        Self::UndeclaredPrefix,
-        Self::WrongContentType,
-        Self::UndeclaredGzip,
-        Self::RelativeLinks,
-        Self::GuidOnly,
-        Self::NoDates,
-        Self::OddDates,
-        Self::ZeroDates,
-        Self::DoubleEscapedTitles,
-        Self::RepeatedItems,
-    ];
-
-    /// Whether a feed of this format can have this defect.
-    pub(crate) fn fits(self, format: FeedFormat) -> bool {
-        match self {
-            Self::Bom
-            | Self::WrongContentType
-            | Self::UndeclaredGzip
-            | Self::RelativeLinks
-            | Self::NoDates
-            | Self::ZeroDates
-            | Self::RepeatedItems => true,
-            // Only RSS 2.0 has a guid that may stand for the link.
-            Self::GuidOnly => format == FeedFormat::Rss2,
-            _ => !format.is_json(),
-        }
-    }
-
     pub(super) fn spoil_items(self, items: &mut Vec<Item>) {
         match self {
             Self::RelativeLinks => {

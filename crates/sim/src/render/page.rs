@@ -6,13 +6,10 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Document, escape, front};
+use super::page_frame::{PER_LISTING, html};
+use super::{Document, escape};
 use crate::article::Article;
-use crate::prose::SECTIONS;
 use crate::site::{Site, Template};
-
-/// Articles on one listing page.
-pub(super) const PER_LISTING: u64 = 30;
 
 /// The home page (`page` 1) and the older pages behind it.
 pub(crate) fn listing_page(site: &Site, page: u64, now: Timestamp) -> Option<Document> {
@@ -80,30 +77,6 @@ pub(crate) fn not_found_page(site: &Site, now: Timestamp) -> Document {
         "<main><h1>Page not found</h1><p>Sorry, this page does not exist any more.</p></main>\n";
     html(site, "Page not found", "", main, now)
 }
-
-pub(super) fn html(site: &Site, title: &str, head: &str, main: &str, now: Timestamp) -> Document {
-    let junk = match site.is_for_readers {
-        true => front::junk(site, now),
-        false => String::new(),
-    };
-    let mut nav = String::new();
-    for section in SECTIONS {
-        let _ = write!(nav, "<a href=\"/section/{section}\">{section}</a> ");
-    }
-    let text = format!(
-        "<!doctype html>\n<html lang=\"{}\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{}</title>\n{head}<style>{STYLE}</style>\n</head>\n<body>\n<header><a class=\"brand\" href=\"/\">{}</a><nav>{nav}<a href=\"/members/\">members</a></nav></header>\n{junk}{main}<footer><p>We use cookies to make this site better. <a href=\"/privacy\">Privacy</a></p><p>&copy; {2}</p></footer>\n</body>\n</html>\n",
-        site.language.code(),
-        escape(title),
-        escape(&site.name),
-    );
-    Document::new("text/html; charset=utf-8", text)
-}
-
-const STYLE: &str = "body{font:17px/1.6 Georgia,serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#222}\
-header{border-bottom:2px solid #222;margin-bottom:2rem}nav a{font:13px sans-serif;margin-right:.6rem;color:#666}\
-.brand{font-size:1.6rem;font-weight:bold;color:inherit;text-decoration:none;display:block}\
-.card{border-bottom:1px solid #ddd}.card h2{font-size:1.1rem;margin:.6rem 0 0}.card a{color:inherit}\
-time,.byline,footer,aside{font:13px sans-serif;color:#777}";
 
 fn paragraphs(site: &Site, article: &Article, now: Timestamp) -> String {
     let mut out = String::new();

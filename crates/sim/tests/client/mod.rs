@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 /// What came back before the connection ended.
 #[derive(Debug, Default)]
 pub(crate) struct Response {
-    /// 0 when nothing was answered.
+    /// 0 without a response.
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing};
-use super::super::report::{Cell, Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Cell, Shown, Table, engine};
 use super::{Need, Part, Planned, Size, names};
 
 pub(super) const PART: Part = Part {
@@ -13,9 +14,9 @@ pub(super) const PART: Part = Part {
     title: "API: lists, numbers and pages",
     about: "The real server over loopback, one request at a time, each on a connection of its own: the first page, then those after it.
 A tenth of the frontier has been fetched, failed or is dead. The baseline is the same over a small frontier. Bulk submits are
-one request each; live streams are clients of `/events` that all hear of one event, both ends in one process.",
-    limits: "The store. Lists read their page from an index whatever lies behind it; what grows are questions without an index of their
-own, which look at every URL until a page is full: a part of an address, one source among many.",
+one request each; live streams are clients of `/events` that all receive one event, both ends in one process.",
+    limits: "The store. Lists read their page from an index whatever lies behind it; what grows are queries without an index of their
+own, which scan every URL until a page is full: a part of an address, one source among many.",
     runs,
     show,
 };
@@ -134,8 +135,8 @@ fn times_table(rows: &[&Row], small: &[&Row], urls: u64) -> Table {
             text,
         };
         let ratio = ratio(row, small).map(|ratio| cell(" against small", times(ratio)));
-        let half = cell(", half within, ms", number(row.p50_ms));
-        let most = cell(", 95 % within, ms", number(row.p95_ms));
+        let half = cell(", p50, ms", number(row.p50_ms));
+        let most = cell(", p95, ms", number(row.p95_ms));
         ratio.into_iter().chain([half, most])
     });
     let title = format!("Requests over {} URLs", whole(urls));
@@ -152,7 +153,7 @@ fn bulk_table<'a>(bulk: impl Iterator<Item = &'a Bulk>) -> Table {
             number(bulk.urls as f64 / bulk.seconds),
         ]
     };
-    let header = ["", "format", "new URLs", "seconds", "URLs a second"];
+    let header = ["", "format", "new URLs", "seconds", "URLs per second"];
     Table::new("Bulk submits", &header, bulk.map(row).collect())
 }
 
@@ -165,7 +166,7 @@ fn streams_table<'a>(streams: impl Iterator<Item = &'a Streams>) -> Table {
             number(row.mib * 1024.0 / row.streams.max(1) as f64),
         ]
     };
-    let header = ["", "streams at once", "MiB", "KiB each"];
+    let header = ["", "concurrent streams", "MiB", "KiB each"];
     Table::new("Live streams", &header, streams.map(row).collect())
 }
 
@@ -179,7 +180,7 @@ fn chart(rows: &[&Row], of: &str, urls: u64) -> Chart {
         name: format!("api-{of}"),
         title: format!("Requests over {} URLs, {}", whole(urls), engine(of)),
         drawing: Drawing::Bars {
-            unit: "milliseconds in which 95 % were answered",
+            unit: "p95 latency in milliseconds",
             bars: bars.collect(),
         },
     }

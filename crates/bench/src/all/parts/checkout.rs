@@ -1,11 +1,12 @@
-//! Benchmarks that are no part of the program: `cargo bench` of the crates, and
-//! the extractors side by side. Their figures are read from what they print.
+//! Benchmarks outside of this program: `cargo bench` of the crates, and the
+//! extractors side by side. Their figures are parsed from what they print.
 
 use anyhow::Context as _;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing, Line};
-use super::super::report::{Shown, Table, number, times};
+use super::super::numbers::{number, times};
+use super::super::report::{Shown, Table};
 use super::{Need, Part, Planned};
 
 pub(super) const URL: Part = Part {
@@ -29,8 +30,8 @@ the megabyte.",
 
 pub(super) const NET: Part = Part {
     name: "net",
-    title: "Net: pages through the door",
-    about: "Pages a second from the simulated web, which runs in a process of its own on the same cores. The baseline is what the
+    title: "Net: pages through the HTTP client",
+    about: "Pages per second from the simulated web, which runs in a process of its own on the same cores. The baseline is what the
 server spends for the same pages.",
     limits: "The CPU, of which the server takes the larger part.",
     runs: |size| bench("tidings-net", "throughput", size.choose("", " -- quick", " -- quick")),
@@ -40,9 +41,9 @@ server spends for the same pages.",
 pub(super) const SEARCH: Part = Part {
     name: "search",
     title: "Embedded search",
-    about: "Made-up news of 320 words: delivered in batches that are each committed, replaced, made anew, and searched. No peer runs
+    about: "Made-up news of 320 words: delivered in batches that are each committed, replaced, rebuilt, and searched. No peer runs
 beside it.",
-    limits: "Delivering commits each batch; making the index anew does not, and the ratio is what that costs.",
+    limits: "Delivering commits each batch; rebuilding the index does not, and the ratio is what that costs.",
     runs: |size| bench("tidings-sinks", "search", size.choose("", " -- 5000", " -- 100")),
     show: show_search,
 };
@@ -51,8 +52,8 @@ pub(super) const EXTRACT: Part = Part {
     name: "extract",
     title: "Extraction: the article of a page",
     about: "Extractors side by side on pages with reviewed truth: agreement of words on the half of the articles that our rules were not
-tuned on, and pages for each second of CPU of one thread. html5ever only parses.",
-    limits: "The CPU of one thread; the row of html5ever is the price of a parse alone. `docs/EXTRACTION.md` tells what is left of the
+tuned on, and pages per second of CPU of one thread. html5ever only parses.",
+    limits: "The CPU of one thread; the row of html5ever is the price of a parse alone. `docs/EXTRACTION.md` lists what is left of the
 errors.",
     runs: |_| vec![Planned::new("all extractors", Need::Corpus, "scripts/compare-extractors CORPUS".to_owned())],
     show: show_extract,
@@ -124,8 +125,8 @@ fn show_url(measured: &[Json]) -> anyhow::Result<Shown> {
             &[
                 "URLs",
                 "time against a bare parse",
-                "keys a second",
-                "bare parses a second",
+                "keys per second",
+                "bare parses per second",
             ],
             rows.iter().map(cells).collect(),
         )],
@@ -134,7 +135,7 @@ fn show_url(measured: &[Json]) -> anyhow::Result<Shown> {
             title: "Keys of URLs, one core".to_owned(),
             drawing: Drawing::Lines {
                 x: "URLs",
-                y: "a second",
+                y: "per second",
                 lines: vec![line("keys", false, 2), line("bare parse", true, 1)],
             },
         }],
@@ -217,7 +218,7 @@ fn show_feed(measured: &[Json]) -> anyhow::Result<Shown> {
             name: "feed".to_owned(),
             title: "Reading feeds, one core".to_owned(),
             drawing: Drawing::Bars {
-                unit: "MB a second",
+                unit: "MB per second",
                 bars: bars.collect(),
             },
         }],
@@ -262,19 +263,19 @@ fn show_net(measured: &[Json]) -> anyhow::Result<Shown> {
             &[
                 "page",
                 "connections",
-                "pages a second",
+                "pages per second",
                 "MB/s",
                 "our CPU",
                 "the server's CPU",
-                "µs a page, ours / the server's",
+                "µs per page, ours / the server's",
             ],
             rows.iter().map(|row| row.to_vec()).collect(),
         )],
         charts: vec![Chart {
             name: "net".to_owned(),
-            title: "Pages through the door".to_owned(),
+            title: "Pages through the HTTP client".to_owned(),
             drawing: Drawing::Bars {
-                unit: "pages a second",
+                unit: "pages per second",
                 bars: bars.collect(),
             },
         }],
@@ -289,14 +290,19 @@ fn show_search(measured: &[Json]) -> anyhow::Result<Shown> {
     };
     let rows = read(lines(measured).filter_map(sentence).collect(), measured)?;
     let rate = |row: &Vec<String>| Some((figure(&row[1])?, row[0].split(' ').next()?.to_owned()));
+    // A number per second, not "for each second of one core".
+    let is_rate = |figures: &str| {
+        let unit = figures.split(' ').nth(2);
+        unit.is_some_and(|unit| unit.starts_with("second"))
+    };
     let rates: Vec<(f64, String)> = rows
         .iter()
-        .filter(|row| row[1].contains("a second"))
+        .filter(|row| is_rate(&row[1]))
         .filter_map(rate)
         .collect();
     let finding = match rates.as_slice() {
         [(delivered, _), (rebuilt, _), ..] => Some(format!(
-            "**{}** the rate of delivering when the index is made anew",
+            "**{}** the rate of delivering when the index is rebuilt",
             times(rebuilt / delivered)
         )),
         _ => None,
@@ -313,7 +319,7 @@ fn show_search(measured: &[Json]) -> anyhow::Result<Shown> {
             name: "search".to_owned(),
             title: "Documents into the embedded search".to_owned(),
             drawing: Drawing::Bars {
-                unit: "documents a second",
+                unit: "documents per second",
                 bars: bars.collect(),
             },
         }],
@@ -354,7 +360,7 @@ fn show_extract(measured: &[Json]) -> anyhow::Result<Shown> {
         let others = speeds.iter().filter(|speed| speed.0 != OURS);
         others.map(move |(name, theirs)| {
             let ratio = times(ours / theirs);
-            format!("**{ratio}** the pages for each second of CPU of {name}")
+            format!("**{ratio}** the pages per second of CPU of {name}")
         })
     });
     let bars = speeds.iter().map(|(name, value)| Bar {
@@ -384,7 +390,7 @@ fn show_extract(measured: &[Json]) -> anyhow::Result<Shown> {
             name: "extract".to_owned(),
             title: "Extracting articles, one core".to_owned(),
             drawing: Drawing::Bars {
-                unit: "pages for each second of CPU",
+                unit: "pages per second of CPU",
                 bars: bars.collect(),
             },
         }],
@@ -438,7 +444,7 @@ sitemap of 50000 URLs, 14.1 MB: 670000 URLs/s, 189 MB/s
             ]
         );
 
-        let net = "page size  connections  pages/s  MB/s   our CPU  server's CPU   (µs a page)
+        let net = "page size  connections  pages/s  MB/s   our CPU  server's CPU   (µs per page)
    5.0 KB           16     6250   31.2  0.50 core  1.00 core         86 / 230
 ";
         let (findings, rows) = shown(show_net, net);
@@ -448,16 +454,16 @@ sitemap of 50000 URLs, 14.1 MB: 670000 URLs/s, 189 MB/s
         );
         assert_eq!(rows[0][6], "86 / 230");
 
-        let search = "delivered 5000 documents of 320 words in 1.0s: 5000 a second, each batch of 2000 committed (slowest 400ms)
+        let search = "delivered 5000 documents of 320 words in 1.0s: 5000 per second, each batch of 2000 committed (slowest 400ms)
 that took 1.2s of CPU: 4166 for each second of one core
 replaced 1000 documents in 200ms
-rebuilt in 400.0ms: 12500 a second
+rebuilt in 400.0ms: 12500 per second
 rebuilt: queries with 20 hits and snippets: median 1.40ms, p99 7.00ms, slowest 9.00ms (20000 hits)
 ";
         let (findings, rows) = shown(show_search, search);
         assert_eq!(
             findings,
-            ["**2.50×** the rate of delivering when the index is made anew"]
+            ["**2.50×** the rate of delivering when the index is rebuilt"]
         );
         assert_eq!(rows.len(), 4);
 
@@ -471,7 +477,7 @@ html5ever-parse-only              420          474
         let (findings, rows) = shown(show_extract, extract);
         assert_eq!(
             findings,
-            ["**1.16×** the pages for each second of CPU of html5ever-parse-only"]
+            ["**1.16×** the pages per second of CPU of html5ever-parse-only"]
         );
         assert_eq!(
             rows,

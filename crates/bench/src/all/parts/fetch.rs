@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing};
-use super::super::report::{Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Shown, Table, engine};
 use super::{Need, Part, Planned, Size, rows};
 
 pub(super) const PART: Part = Part {
@@ -65,7 +66,7 @@ fn show(measured: &[Json]) -> anyhow::Result<Shown> {
     let ours = || rows.iter().filter(|row| !row.is_peer());
     let sentence = |row: &Row, peer: &Row| {
         format!(
-            "**{}** the pages a second of {}, at {} its CPU time a page ({})",
+            "**{}** the pages per second of {}, at {} its CPU time per page ({})",
             times(row.pages_per_second / peer.pages_per_second),
             engine(&peer.what),
             times(row.our_cpu_us / peer.our_cpu_us),
@@ -107,8 +108,8 @@ fn show(measured: &[Json]) -> anyhow::Result<Shown> {
                 &[
                     "",
                     "documents",
-                    "pages a second",
-                    "CPU a page, µs (without a server's)",
+                    "pages per second",
+                    "CPU per page, µs (without a server's)",
                     "the web's, µs",
                     "peak memory, MiB",
                 ],
@@ -124,7 +125,7 @@ fn show(measured: &[Json]) -> anyhow::Result<Shown> {
             name: "fetch".to_owned(),
             title: "From feeds to documents".to_owned(),
             drawing: Drawing::Bars {
-                unit: "pages a second",
+                unit: "pages per second",
                 bars: bars.collect(),
             },
         }],

@@ -5,15 +5,16 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Chart, Drawing, Line};
-use super::super::report::{Cell, Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Cell, Shown, Table, engine};
 use super::{Need, Part, Planned, Size, distinct, names, rows};
 
 pub(super) const PART: Part = Part {
     name: "frontier",
     title: "Frontier: claims and submits",
-    about: "Every completed URL is due again at once, so the frontier keeps its size: 10,000 hosts, batches of 100, 200 ms between
+    about: "Every completed URL is due again immediately, so the frontier stays the same size: 10,000 hosts, batches of 100, 200 ms between
 requests to a host. *uniform*: all hosts equal, one priority. *skewed*: a few hosts have most URLs, ten priorities. *adversarial*:
-half of the URLs, most urgent, on one host that may not be asked. The peer is the claim that everyone writes first: one wide
+half of the URLs, most urgent, on one blocked host. The peer is the claim that everyone writes first: one wide
 table, a join with the hosts, one URL at a time with `SKIP LOCKED`, on the same PostgreSQL.",
     limits: "PostgreSQL: the CPU, which server and client share here. SQLite: its one writer, and with many URLs the disk, since a
 row that changes costs its whole page twice, in the log and in the file. The join query reads every URL of every host
@@ -87,7 +88,7 @@ fn against_the_join(claims: &[Row], workers: u64) -> Vec<String> {
     let sentence = |row: &Row| {
         let peer = peer(claims, row)?;
         Some(format!(
-            "**{}** the join query with {} URLs, {}: {} claims and completions a second against {} (PostgreSQL, {workers} workers)",
+            "**{}** the join query with {} URLs, {}: {} claims and completions per second against {} (PostgreSQL, {workers} workers)",
             times(row.per_second / peer.per_second),
             whole(row.urls),
             row.backlog,
@@ -137,7 +138,7 @@ fn violations(claims: &[Row]) -> Option<String> {
     };
     (!claims.is_empty()).then(|| {
         format!(
-            "violations of politeness over all rows: **{}** of ours, {} of the join query's",
+            "politeness violations over all rows: **{}** of ours, {} of the join query's",
             count(false),
             count(true)
         )
@@ -146,7 +147,7 @@ fn violations(claims: &[Row]) -> Option<String> {
 
 fn tables(claims: &[Row], submits: &[Row]) -> Vec<Table> {
     let place = |row: &Row| vec![row.backlog.clone(), whole(row.urls)];
-    let column = |row: &Row| format!("{}, {} at once", engine(&row.engine), row.workers);
+    let column = |row: &Row| format!("{}, {} workers", engine(&row.engine), row.workers);
     let cells = |text: &dyn Fn(&Row) -> Option<String>| -> Vec<Cell> {
         let cell = |row: &Row| {
             Some(Cell {
@@ -170,16 +171,16 @@ fn tables(claims: &[Row], submits: &[Row]) -> Vec<Table> {
     vec![
         Table::of("Against the join query", &corner, cells(&ratio)),
         Table::of(
-            "Claims and completions a second",
+            "Claims and completions per second",
             &corner,
             cells(&|row| Some(number(row.per_second))),
         ),
         Table::of(
-            "99 of 100 claims within, in milliseconds (ours of 100 URLs, the join query's of one)",
+            "p99 of a claim, in milliseconds (ours of 100 URLs, the join query's of one)",
             &corner,
             cells(&|row| row.p99_ms.map(number)),
         ),
-        Table::of("Submits a second", &["URLs"], submitted.collect()),
+        Table::of("Submits per second", &["URLs"], submitted.collect()),
     ]
 }
 
@@ -196,10 +197,10 @@ fn charts(claims: &[Row], workers: u64) -> Vec<Chart> {
     };
     let chart = |backlog: &str| Chart {
         name: format!("frontier-{backlog}"),
-        title: format!("Claims and completions a second, {backlog}, {workers} at once"),
+        title: format!("Claims and completions per second, {backlog}, {workers} workers"),
         drawing: Drawing::Lines {
             x: "URLs in the frontier",
-            y: "a second",
+            y: "per second",
             lines: engines.iter().map(|of| line(of, backlog)).collect(),
         },
     };
@@ -227,11 +228,11 @@ mod tests {
         ];
         let shown = show(&measured).expect("figures as the benchmark writes them");
         insta::assert_snapshot!(shown.findings.join("\n"), @"
-        **10.0×** the join query with 1,000 URLs, uniform: 600 claims and completions a second against 60.0 (PostgreSQL, 10 workers)
+        **10.0×** the join query with 1,000 URLs, uniform: 600 claims and completions per second against 60.0 (PostgreSQL, 10 workers)
         **0.50×** the rate when the frontier is 100 times as large (SQLite, uniform, 10 workers)
         **0.75×** the rate when the frontier is 100 times as large (PostgreSQL, uniform, 10 workers)
         **0.15×** the rate when the frontier is 100 times as large (join query, uniform, 10 workers)
-        violations of politeness over all rows: **0** of ours, 9 of the join query's
+        politeness violations over all rows: **0** of ours, 9 of the join query's
         ");
         let ratios = &shown.tables[0];
         assert_eq!(ratios.rows[1], ["uniform", "1,000", "10.0×", "3.00×"]);

@@ -5,17 +5,18 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Chart, Drawing, Line};
-use super::super::report::{Shown, Table, engine, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Shown, Table, engine};
 use super::{Need, Part, Planned, Size, names, rows};
 
 pub(super) const PART: Part = Part {
     name: "near",
     title: "Near-duplicates: finding copies",
-    about: "Made documents with sketches as news has them (one in twenty is a copy, sites have lines on every page, everybody uses some
+    about: "Synthetic documents with sketches as news has them (one in twenty is a copy, sites have lines on every page, all share some
 phrases), written the way that workers do; then edited copies and new stories are looked up, one after the other. The
 baseline is the same documents without sketches.",
     limits: "A look-up reads the documents behind twelve keys, on PostgreSQL with the way to the server and back. Writing pays for the
-look-up, the sketch and six index entries a document.",
+look-up, the sketch and six index entries per document.",
     runs,
     show,
 };
@@ -81,7 +82,7 @@ fn against_plain(sketched: &[Row], plain: &Row) -> Option<String> {
     let same = |row: &&Row| (&row.engine, row.documents) == (&plain.engine, plain.documents);
     let row = sketched.iter().find(same)?;
     Some(format!(
-        "**{}** the rate of writing and **{}** the space of {} documents without sketches: {} a second against {} ({})",
+        "**{}** the rate of writing and **{}** the space of {} documents without sketches: {} per second against {} ({})",
         times(row.written_per_second / plain.written_per_second),
         times(row.bytes_per_document as f64 / plain.bytes_per_document.max(1) as f64),
         whole(row.documents),
@@ -125,12 +126,12 @@ fn table(sketched: &[Row]) -> Table {
         &[
             "",
             "documents",
-            "half within, ms",
-            "99 % within, ms",
+            "p50, ms",
+            "p99, ms",
             "copies found",
             "new stories mistaken",
-            "written a second",
-            "bytes a document",
+            "written per second",
+            "bytes per document",
         ],
         sketched.iter().filter_map(row).collect(),
     )

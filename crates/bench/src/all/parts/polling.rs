@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::super::chart::{Bar, Chart, Drawing};
-use super::super::report::{Shown, Table, number, times, whole};
+use super::super::numbers::{number, times, whole};
+use super::super::report::{Shown, Table};
 use super::{Need, Part, Planned, Size, rows};
 
 pub(super) const PART: Part = Part {
@@ -13,7 +14,7 @@ pub(super) const PART: Part = Part {
     about: "Feeds in simulated time; the same seed gives the same figures on every machine. The adaptive policy runs once for each other
 policy, with a budget of as many requests as the other one made. Delays are minutes from publication to discovery, after a
 third of the time for learning; lost items had left the feed before it was polled.",
-    limits: "What publishers do can't be known before they do it: the rest of the delay is chance. `docs/POLLING.md` has more
+    limits: "What publishers do can't be known before they do it: the rest of the delay is random. `docs/POLLING.md` has more
 populations, and recorded feeds.",
     runs,
     show,

@@ -1,4 +1,4 @@
-//! Answers that are slow, endless, dishonest or explosive, and every way to
+//! Responses that are slow, endless, dishonest or explosive, and every way to
 //! spell this machine's own address: what a client on the open web must survive.
 
 use std::io::Write as _;
@@ -60,9 +60,9 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
         .expect("memory can be written to")
 }
 
-/// An answer that is made to hurt, and the code of the failure that it must end
-/// with: of a client that gives up a head after seconds, a body that is slower
-/// than a kilobyte a second, and more than ten mebibytes.
+/// A hostile response, and the code of the failure that it must end with: in a
+/// client with a timeout of seconds for the head, at least a kilobyte per second
+/// and at most ten mebibytes for the body.
 #[derive(Debug, Clone)]
 pub struct HostileResponse {
     pub name: &'static str,
@@ -70,10 +70,10 @@ pub struct HostileResponse {
     pub ends: &'static str,
 }
 
-/// All that is known to have hurt somebody.
+/// Every response that is known to have harmed a client.
 pub fn hostile_responses() -> Vec<HostileResponse> {
-    let answer = |(name, acts, ends)| HostileResponse { name, acts, ends };
-    table().into_iter().map(answer).collect()
+    let response = |(name, acts, ends)| HostileResponse { name, acts, ends };
+    table().into_iter().map(response).collect()
 }
 
 fn table() -> Vec<(&'static str, Vec<Act>, &'static str)> {
@@ -88,7 +88,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, &'static str)> {
             "timeout",
         ),
         (
-            "no answer",
+            "no response",
             vec![Act::Wait(Duration::from_secs(60))],
             "timeout",
         ),
@@ -221,7 +221,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, &'static str)> {
             "bad_redirect",
         ),
         (
-            "a 304 that nobody asked for",
+            "an unconditional 304",
             vec![send("HTTP/1.1 304 Not Modified\r\n\r\n")],
             "unasked_not_modified",
         ),
@@ -271,7 +271,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, &'static str)> {
             "too_many_encodings",
         ),
         (
-            "an encoding that nobody knows",
+            "an unknown encoding",
             encoded("rot13", b"x"),
             "bad_encoding",
         ),
@@ -283,7 +283,7 @@ fn table() -> Vec<(&'static str, Vec<Act>, &'static str)> {
     ]
 }
 
-/// Names of this machine, as the authors of links spell them to get inside.
+/// Names of this machine, as attackers spell them in links.
 pub const LOOPBACK_SPELLINGS: &[&str] = &[
     "127.0.0.1",
     "127.1",

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// The languages in which sites publish, by their ISO 639-1 codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -335,43 +335,43 @@ pub(crate) const SECTIONS: &[&str] = &[
     "world", "politics", "business", "science", "culture", "sport", "local",
 ];
 
-pub(crate) fn headline(dice: &mut Dice, language: Language) -> String {
+pub(crate) fn headline(rng: &mut Rng, language: Language) -> String {
     let words = language.words();
-    let (actor, verb) = (dice.pick(words.actors), dice.pick(words.verbs));
-    let (thing, place) = (dice.pick(words.things), dice.pick(words.places));
-    let text = match dice.below(3) {
+    let (actor, verb) = (rng.pick(words.actors), rng.pick(words.verbs));
+    let (thing, place) = (rng.pick(words.things), rng.pick(words.places));
+    let text = match rng.below(3) {
         0 => format!("{actor} {verb} {thing}"),
         1 => format!("{actor} {verb} {thing} {place}"),
-        _ => format!("{thing}: {actor} {verb} {}", dice.pick(words.things)),
+        _ => format!("{thing}: {actor} {verb} {}", rng.pick(words.things)),
     };
     capitalised(&text)
 }
 
-pub(crate) fn author(dice: &mut Dice) -> String {
-    format!("{} {}", dice.pick(GIVEN), dice.pick(FAMILY))
+pub(crate) fn author(rng: &mut Rng) -> String {
+    format!("{} {}", rng.pick(GIVEN), rng.pick(FAMILY))
 }
 
-pub(crate) fn paragraph(dice: &mut Dice, language: Language) -> String {
-    let sentences = dice.between(2, 5);
-    let sentences: Vec<_> = (0..sentences).map(|_| sentence(dice, language)).collect();
+pub(crate) fn paragraph(rng: &mut Rng, language: Language) -> String {
+    let sentences = rng.between(2, 5);
+    let sentences: Vec<_> = (0..sentences).map(|_| sentence(rng, language)).collect();
     sentences.join(" ")
 }
 
-pub(crate) fn sentence(dice: &mut Dice, language: Language) -> String {
+pub(crate) fn sentence(rng: &mut Rng, language: Language) -> String {
     let words = language.words();
     let start = format!(
         "{} {} {} {}",
-        dice.pick(words.actors),
-        dice.pick(words.verbs),
-        dice.pick(words.things),
-        dice.pick(words.places)
+        rng.pick(words.actors),
+        rng.pick(words.verbs),
+        rng.pick(words.things),
+        rng.pick(words.places)
     );
     let start = capitalised(&start);
-    if dice.chance(60) {
+    if rng.random_bool(60) {
         format!(
             "{start}, {} {}.",
-            dice.pick(words.joints),
-            dice.pick(words.tails)
+            rng.pick(words.joints),
+            rng.pick(words.tails)
         )
     } else {
         format!("{start}.")

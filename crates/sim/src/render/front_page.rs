@@ -6,16 +6,16 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use super::page::{PER_LISTING, html};
+use super::page_frame::{JUNK, PER_LISTING, html};
 use super::{Document, escape};
 use crate::article::Article;
-use crate::dice::Dice;
-use crate::prose::SECTIONS;
-use crate::site::{Site, host_name};
+use crate::rng::Rng;
+use crate::site::Site;
+use crate::text::SECTIONS;
 
-/// Of a hundred articles so many are on the front page; the others are found in
-/// their sections only.
-const ON_FRONT: u64 = 88;
+/// Percentage of articles on the front page; the others are in their sections
+/// only.
+const FRONT_PAGE_PERCENT: u64 = 88;
 
 /// What a path of such a site shows, if it is neither an article nor a trap.
 pub(crate) fn reader_page(site: &Site, path: &str, now: Timestamp) -> Option<Document> {
@@ -34,41 +34,6 @@ pub(crate) fn reader_page(site: &Site, path: &str, now: Timestamp) -> Option<Doc
                 now,
             )
         })
-}
-
-/// Links of every page that lead to no article.
-const JUNK: [&str; 11] = [
-    "/login",
-    "/register",
-    "/search",
-    "/cart",
-    "/about",
-    "/contact",
-    "/newsletter",
-    "/tag/harbour",
-    "/author/jo-ann-van-der-berg",
-    "/privacy",
-    "/print/1",
-];
-
-/// The rest of the menu, and the foot, of every page.
-pub(crate) fn junk(site: &Site, now: Timestamp) -> String {
-    let mut out = String::from("<nav>");
-    for path in JUNK {
-        let _ = write!(out, "<a href=\"{path}\">{}</a> ", path.trim_matches('/'));
-    }
-    if let Some(entry) = site.trap.and_then(|trap| trap.entry(now)) {
-        let _ = write!(out, "<a href=\"{entry}\">What else</a> ");
-    }
-    let neighbour = host_name(site.seed, u32::from(site.index == 0));
-    let port = site.authority.split(':').nth(1).unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "<a href=\"http://{neighbour}:{port}/section/world\">Our friends</a> \
-         <a href=\"/media/front.jpg\">Picture</a> <a href=\"/report-of-the-year.pdf\">Report</a></nav>\
-         <h4><a href=\"http://{neighbour}:{port}/2026/11/01/what-our-friends-have-to-say\">What our friends have to say</a></h4>"
-    );
-    out
 }
 
 /// The section, or the front page, and which page of it.
@@ -127,7 +92,7 @@ fn list(site: &Site, section: Option<&'static str>, page: u64, now: Timestamp) -
 }
 
 fn is_on_front(site: &Site, number: u64) -> bool {
-    Dice::of(site.seed ^ u64::from(site.index), "front", number).chance(ON_FRONT)
+    Rng::of(site.seed ^ u64::from(site.index), "front", number).random_bool(FRONT_PAGE_PERCENT)
 }
 
 /// A page of a trap.

@@ -1,5 +1,5 @@
-//! The front desk of the simulated web: what the bare address serves. A page
-//! for people that lists the sites, and the ledger and the log for programs.
+//! The index page of the simulated web: what the bare address serves. A list of
+//! the sites for browsers, and the ledger and the request log for programs.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::ledger::Ledger;
 use crate::render::escape;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::site::Site;
-use crate::wire::{Answer, Request};
+use crate::wire::{Request, Response};
 
 /// Sites on one page of the list.
 const PER_PAGE: u32 = 200;
 
-pub(crate) fn respond(shared: &Shared, request: &Request) -> Answer {
+pub(crate) fn respond(shared: &Shared, request: &Request) -> Response {
     let path = request.path.split('?').next().unwrap_or_default();
     match path {
         _ if !is_bare(&request.host) => no_such_site(),
@@ -38,32 +38,32 @@ fn is_bare(authority: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
-fn no_such_site() -> Answer {
+fn no_such_site() -> Response {
     let text =
         "No simulated site has this name or path. The sites are listed at the bare address.\n";
-    Answer {
+    Response {
         body: text.into(),
-        ..Answer::empty(404).with("Content-Type", "text/plain")
+        ..Response::empty(404).with("Content-Type", "text/plain")
     }
 }
 
-fn html(page: String) -> Answer {
-    Answer {
+fn html(page: String) -> Response {
+    Response {
         body: page.into(),
-        ..Answer::empty(200).with("Content-Type", "text/html; charset=utf-8")
+        ..Response::empty(200).with("Content-Type", "text/html; charset=utf-8")
     }
 }
 
-fn json_lines<T: Serialize>(rows: impl Iterator<Item = T>) -> Answer {
+fn json_lines<T: Serialize>(rows: impl Iterator<Item = T>) -> Response {
     let mut body = Vec::new();
     for row in rows {
         // Plain structs into a vector: neither side can fail.
         let _ = serde_json::to_writer(&mut body, &row);
         body.push(b'\n');
     }
-    Answer {
+    Response {
         body,
-        ..Answer::empty(200).with("Content-Type", "application/jsonl")
+        ..Response::empty(200).with("Content-Type", "application/jsonl")
     }
 }
 
@@ -83,7 +83,7 @@ fn index(shared: &Shared, page: u32) -> String {
     let published =
         (shared.world.len() <= 20_000).then(|| format!("{} articles · ", ledger.published()));
     let mut out = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Simulated web</title><style>{STYLE}</style>\n<h1>Simulated web</h1>\n<p>Seed {} · {} sites · {}{} requests answered · it is {}</p>\n<p><a href=\"/ledger.jsonl\">ledger</a> what was published · <a href=\"/requests.jsonl\">requests</a> what was asked for</p>\n<table><thead><tr><th>site<th>language<th>per day<th>published<th>feeds<th>sitemap<th>robots<th>template<th>trouble</thead>\n",
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Simulated web</title><style>{STYLE}</style>\n<h1>Simulated web</h1>\n<p>Seed {} · {} sites · {}{} requests served · it is {}</p>\n<p><a href=\"/ledger.jsonl\">ledger</a> what was published · <a href=\"/requests.jsonl\">requests</a> what was requested</p>\n<table><thead><tr><th>site<th>language<th>per day<th>published<th>feeds<th>sitemap<th>robots<th>template<th>faults</thead>\n",
         shared.world.config().seed,
         shared.world.len(),
         published.unwrap_or_default(),
@@ -114,10 +114,10 @@ fn row(out: &mut String, site: &Site, published: u64) {
             feed.format
         );
     }
-    let mut trouble = String::new();
+    let mut faults = String::new();
     for rule in &site.faults {
         let _ = write!(
-            trouble,
+            faults,
             "{:?} {:?}: {:?} ",
             rule.when, rule.target, rule.fault
         );
@@ -132,7 +132,7 @@ fn row(out: &mut String, site: &Site, published: u64) {
         site.sitemap,
         site.robots,
         site.template,
-        escape(&trouble),
+        escape(&faults),
     );
 }
 

@@ -1,15 +1,16 @@
-//! Repeatable chance: every choice is a pure function of a seed and the name of
-//! what is being chosen, so any site or article can be made without the others.
+//! A repeatable random number generator: every choice is a pure function of a seed and the name of
+//! what is being chosen, so any site or article can be computed without the others.
 
 /// A small generator (SplitMix64). Good enough for scenery, never for secrets.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    /// Dice for one thing: the same `seed`, `what` and `number` roll the same.
+impl Rng {
+    /// A generator for one thing: the same `seed`, `what` and `number` give the same
+    /// numbers.
     pub(crate) fn of(seed: u64, what: &str, number: u64) -> Self {
-        let mut dice = Self(seed ^ fingerprint(what.as_bytes()));
-        let mixed = dice.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = Self(seed ^ fingerprint(what.as_bytes()));
+        let mixed = rng.next() ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(mixed)
     }
 
@@ -31,8 +32,8 @@ impl Dice {
         low + self.below(high - low + 1)
     }
 
-    /// True in `percent` of a hundred cases.
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+    /// True with a probability of `percent` in a hundred.
+    pub(crate) fn random_bool(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
@@ -56,23 +57,23 @@ pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Dice;
+    use super::Rng;
 
     #[test]
-    fn the_same_name_rolls_the_same() {
-        let roll = |seed, what, number| Dice::of(seed, what, number).next();
-        assert_eq!(roll(7, "site", 3), roll(7, "site", 3));
-        assert_ne!(roll(7, "site", 3), roll(8, "site", 3));
-        assert_ne!(roll(7, "site", 3), roll(7, "site", 4));
-        assert_ne!(roll(7, "site", 3), roll(7, "text", 3));
+    fn the_same_name_gives_the_same_numbers() {
+        let first = |seed, what, number| Rng::of(seed, what, number).next();
+        assert_eq!(first(7, "site", 3), first(7, "site", 3));
+        assert_ne!(first(7, "site", 3), first(8, "site", 3));
+        assert_ne!(first(7, "site", 3), first(7, "site", 4));
+        assert_ne!(first(7, "site", 3), first(7, "text", 3));
     }
 
     #[test]
-    fn rolls_stay_in_their_bounds_and_reach_them() {
-        let mut dice = Dice::of(1, "bounds", 0);
-        let rolls: Vec<_> = (0..1000).map(|_| dice.between(3, 5)).collect();
-        assert_eq!(rolls.iter().min(), Some(&3));
-        assert_eq!(rolls.iter().max(), Some(&5));
-        assert!((0..1000).all(|_| (0.0..1.0).contains(&dice.fraction())));
+    fn numbers_stay_in_their_bounds_and_reach_them() {
+        let mut rng = Rng::of(1, "bounds", 0);
+        let numbers: Vec<_> = (0..1000).map(|_| rng.between(3, 5)).collect();
+        assert_eq!(numbers.iter().min(), Some(&3));
+        assert_eq!(numbers.iter().max(), Some(&5));
+        assert!((0..1000).all(|_| (0.0..1.0).contains(&rng.fraction())));
     }
 }

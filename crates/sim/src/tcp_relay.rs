@@ -1,6 +1,6 @@
-//! A cable that can be cut: takes connections on a loopback port (or a socket in
-//! a folder) and carries them to a server's socket in a folder, or holds every
-//! byte back, or breaks what is open. Never reads what it carries.
+//! A TCP relay that can fail: accepts connections on a loopback port and forwards
+//! them to a server's Unix socket, or holds every byte back, or closes what is
+//! open. Never parses what it forwards.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,13 +12,13 @@ use tokio::net::{TcpListener, ToSocketAddrs, UnixStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How a cable is.
+/// How a relay behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelayMode {
     Whole,
-    /// Connections are taken, and not one byte passes in any direction.
+    /// Connections are accepted, and no byte passes in any direction.
     Silent,
-    /// What is open breaks, and nothing new is carried.
+    /// Open connections are closed, and new ones too.
     Broken,
 }
 
@@ -26,20 +26,20 @@ pub enum RelayMode {
 #[derive(Debug)]
 pub struct TcpRelay {
     address: SocketAddr,
-    mood: watch::Sender<RelayMode>,
+    mode: watch::Sender<RelayMode>,
     accepting: JoinHandle<()>,
 }
 
 impl TcpRelay {
-    /// Carries whatever comes to `bind` to the socket at `to`.
+    /// Forwards connections at `bind` to the socket at `to`.
     pub async fn start(bind: impl ToSocketAddrs, to: &Path) -> io::Result<Self> {
         let listener = TcpListener::bind(bind).await?;
         let address = listener.local_addr()?;
-        let (mood, moods) = watch::channel(RelayMode::Whole);
-        let accepting = tokio::spawn(accept(listener, Arc::from(to), moods));
+        let (mode, modes) = watch::channel(RelayMode::Whole);
+        let accepting = tokio::spawn(accept(listener, Arc::from(to), modes));
         Ok(Self {
             address,
-            mood,
+            mode,
             accepting,
         })
     }
@@ -48,8 +48,8 @@ impl TcpRelay {
         self.address
     }
 
-    pub fn set(&self, mood: RelayMode) {
-        self.mood.send_replace(mood);
+    pub fn set(&self, mode: RelayMode) {
+        self.mode.send_replace(mode);
     }
 }
 
@@ -59,56 +59,56 @@ impl Drop for TcpRelay {
     }
 }
 
-async fn accept(listener: TcpListener, to: Arc<Path>, moods: watch::Receiver<RelayMode>) {
-    let mut carried = JoinSet::new();
+async fn accept(listener: TcpListener, to: Arc<Path>, modes: watch::Receiver<RelayMode>) {
+    let mut connections = JoinSet::new();
     loop {
         if let Ok((from, _)) = listener.accept().await {
-            let (to, moods) = (PathBuf::from(&*to), moods.clone());
-            carried.spawn(async move {
+            let (to, modes) = (PathBuf::from(&*to), modes.clone());
+            connections.spawn(async move {
                 // Both ends notice by themselves that it is over.
-                let _ = carry(from, &to, moods).await;
+                let _ = forward(from, &to, modes).await;
             });
         }
-        while carried.try_join_next().is_some() {}
+        while connections.try_join_next().is_some() {}
     }
 }
 
-async fn carry(
+async fn forward(
     from: tokio::net::TcpStream,
     to: &Path,
-    mut moods: watch::Receiver<RelayMode>,
+    mut modes: watch::Receiver<RelayMode>,
 ) -> io::Result<()> {
-    whole(&mut moods).await?;
+    wait_for_whole(&mut modes).await?;
     let _ = from.set_nodelay(true);
     let (from_read, from_write) = from.into_split();
     let (to_read, to_write) = UnixStream::connect(to).await?.into_split();
     let broken = async {
-        let mut moods = moods.clone();
+        let mut modes = modes.clone();
         // A relay that is gone breaks nothing: this task goes with it.
-        let _ = moods.wait_for(|mood| *mood == RelayMode::Broken).await;
+        let _ = modes.wait_for(|mode| *mode == RelayMode::Broken).await;
     };
     tokio::select! {
-        ended = pass(from_read, to_write, moods.clone()) => ended,
-        ended = pass(to_read, from_write, moods.clone()) => ended,
+        ended = copy(from_read, to_write, modes.clone()) => ended,
+        ended = copy(to_read, from_write, modes.clone()) => ended,
         () = broken => Ok(()),
     }
 }
 
-async fn whole(moods: &mut watch::Receiver<RelayMode>) -> io::Result<()> {
-    let mood = *moods
-        .wait_for(|mood| *mood != RelayMode::Silent)
+async fn wait_for_whole(modes: &mut watch::Receiver<RelayMode>) -> io::Result<()> {
+    let mode = *modes
+        .wait_for(|mode| *mode != RelayMode::Silent)
         .await
         .map_err(io::Error::other)?;
-    match mood {
+    match mode {
         RelayMode::Broken => Err(io::ErrorKind::BrokenPipe.into()),
         _ => Ok(()),
     }
 }
 
-async fn pass(
+async fn copy(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    mut moods: watch::Receiver<RelayMode>,
+    mut modes: watch::Receiver<RelayMode>,
 ) -> io::Result<()> {
     let mut bytes = vec![0; 16 * 1024];
     loop {
@@ -116,7 +116,7 @@ async fn pass(
         if read == 0 {
             return Ok(());
         }
-        whole(&mut moods).await?;
+        wait_for_whole(&mut modes).await?;
         to.write_all(&bytes[..read]).await?;
     }
 }
