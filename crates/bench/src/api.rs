@@ -290,7 +290,7 @@ async fn complete(store: &Store, urls: usize) -> anyhow::Result<()> {
         let ended: Vec<_> = claimed
             .iter()
             .enumerate()
-            .map(|(n, claim)| Completion::new(claim.ticket, outcome(completed + n)))
+            .map(|(n, claim)| Completion::new(claim.lease_token, outcome(completed + n)))
             .collect();
         store.complete(&ended).await?;
         completed += claimed.len();

@@ -353,7 +353,7 @@ struct Watch {
 
 impl Watch {
     fn started(&mut self, claim: &Claim, at: Moment, delay: Duration) {
-        let before = self.last_start.insert(claim.ticket.id.host, at);
+        let before = self.last_start.insert(claim.lease_token.id.host, at);
         // Claims may be seen here in another sequence than they were made in.
         let gap = before.map(|before| at.since(before).max(before.since(at)));
         self.violations += usize::from(gap.is_some_and(|gap| gap < delay));
@@ -391,7 +391,7 @@ async fn claim_for(
                 let ends: Vec<_> = claimed
                     .claims
                     .iter()
-                    .map(|claim| Completion::new(claim.ticket, again()))
+                    .map(|claim| Completion::new(claim.lease_token, again()))
                     .collect();
                 completed += store
                     .complete(&ends)

@@ -204,7 +204,7 @@ async fn fill(store: &Store, size: u64, plain: bool) -> anyhow::Result<f64> {
                     .iter()
                     .filter_map(|claim| {
                         let number = claim.url.as_str().rsplit('-').next()?.parse().ok()?;
-                        Some(Completion::new(claim.ticket, document(number, plain)))
+                        Some(Completion::new(claim.lease_token, document(number, plain)))
                     })
                     .collect();
                 store.complete(&ends).await?;

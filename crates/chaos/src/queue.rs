@@ -110,7 +110,7 @@ pub(crate) async fn dominant_host(setting: Setting) -> anyhow::Result<Measured> 
         };
         let ended: Vec<_> = claimed
             .iter()
-            .map(|claim| Completion::new(claim.ticket, fetched()))
+            .map(|claim| Completion::new(claim.lease_token, fetched()))
             .collect();
         store.complete(&ended).await?;
         if claimed.is_empty() {

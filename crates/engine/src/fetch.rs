@@ -191,8 +191,8 @@ impl Worker {
         };
         match CrashJournal::open(folder) {
             Ok((journal, blamed)) => {
-                for ticket in &blamed {
-                    warn!(id = %ticket.id, "page blamed for crash");
+                for lease_token in &blamed {
+                    warn!(id = %lease_token.id, "page blamed for crash");
                 }
                 let store = &self.context.store;
                 store.blame_for_crash(&blamed, CRASH_WEIGHT_READING).await?;
@@ -320,7 +320,7 @@ impl Worker {
         });
         let now = Timestamp::from_millisecond(claimed.at.0).unwrap_or_default();
         for claim in claimed.claims {
-            let in_flight = self.in_flight.start(claim.ticket, until);
+            let in_flight = self.in_flight.start(claim.lease_token, until);
             let job = Job { claim, now };
             self.spawn(job, in_flight, finished.clone(), cancelled.clone());
         }

@@ -497,7 +497,7 @@ async fn store_all(store: &Store, pages: &[(String, Vec<u8>)]) {
             .await
             .unwrap();
         let claim = store.claim(&request).await.unwrap().claims.remove(0);
-        let completion = tidings_store::Completion::new(claim.ticket, outcome);
+        let completion = tidings_store::Completion::new(claim.lease_token, outcome);
         assert_eq!(store.complete(&[completion]).await.unwrap(), [true]);
     }
 }

@@ -5,15 +5,15 @@ use tidings_text::meta;
 use tidings_url::FetchUrl;
 
 /// A refresh that waits longer is for people to read the page.
-const LONGEST_WAIT: f64 = 10.0;
+const MAX_REFRESH_SECONDS: f64 = 10.0;
 
-/// Where a page sends its reader at once.
+/// The target of an immediate refresh of the page.
 pub(crate) fn refresh_target(html: &[u8], page: &FetchUrl) -> Option<FetchUrl> {
     let refresh = meta::tags(html).find(|meta| meta.http_equiv.as_deref() == Some("refresh"))?;
     let content = refresh.content?;
     let (wait, rest) = content.split_once([';', ','])?;
     let seconds: f64 = wait.trim().parse().ok()?;
-    if !(0.0..=LONGEST_WAIT).contains(&seconds) {
+    if !(0.0..=MAX_REFRESH_SECONDS).contains(&seconds) {
         return None;
     }
     let rest = rest.trim();

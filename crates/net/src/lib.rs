@@ -38,9 +38,6 @@ mod resolve;
 mod retry_after;
 mod robots;
 
-// The name by which `charset` imports it.
-use html_head as head;
-
 pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, DenyReason, Egress};

@@ -12,7 +12,7 @@ use crate::submission::Prepared;
 /// The changes to the rows of one claimed URL.
 #[derive(Debug, Clone)]
 pub(crate) struct PreparedCompletion {
-    pub(crate) ticket: LeaseToken,
+    pub(crate) lease_token: LeaseToken,
     /// The status from now on; `None` keeps what it was before the claim.
     pub(crate) status: Option<Status>,
     pub(crate) reason: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) fn prepare_host_change(change: &HostChange, outcome: &Outcome) -> Pre
 pub(crate) fn prepare_completion(completion: &Completion) -> PreparedCompletion {
     let host = prepare_host_change(&completion.host, &completion.outcome);
     let base = PreparedCompletion {
-        ticket: completion.ticket,
+        lease_token: completion.lease_token,
         status: Some(Status::Fetched),
         reason: None,
         error: None,
@@ -92,7 +92,7 @@ pub(crate) fn prepare_completion(completion: &Completion) -> PreparedCompletion 
         detail: String::new(),
         host,
     };
-    let attempt = completion.ticket.attempt;
+    let attempt = completion.lease_token.attempt;
     let detail = |mut json: Json| {
         json["attempt"] = json!(attempt);
         json.to_string()

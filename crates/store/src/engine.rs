@@ -33,7 +33,7 @@ pub(crate) trait Engine: Send + Sync + Debug {
     async fn complete(&self, batch: &[PreparedCompletion]) -> Result<Vec<bool>>;
 
     /// Extends leases; false where the lease was lost.
-    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>>;
+    async fn extend_leases(&self, lease_tokens: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>>;
 
     /// Deletes URLs from the frontier; the number deleted.
     async fn remove(&self, ids: &[FrontierId]) -> Result<u64>;

@@ -194,7 +194,7 @@ impl Claimed {
 /// The right to fetch one URL, until the lease ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    pub ticket: LeaseToken,
+    pub lease_token: LeaseToken,
     pub url: FetchUrl,
     pub key: UrlKey,
     pub source_id: i64,
@@ -221,15 +221,15 @@ pub struct LeaseToken {
 /// The end of a claim.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    pub ticket: LeaseToken,
+    pub lease_token: LeaseToken,
     pub outcome: Outcome,
     pub host: HostChange,
 }
 
 impl Completion {
-    pub fn new(ticket: LeaseToken, outcome: Outcome) -> Self {
+    pub fn new(lease_token: LeaseToken, outcome: Outcome) -> Self {
         Self {
-            ticket,
+            lease_token,
             outcome,
             host: HostChange::default(),
         }

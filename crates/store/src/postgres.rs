@@ -280,10 +280,10 @@ impl Engine for PostgresEngine {
         Ok(accepted)
     }
 
-    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
+    async fn extend_leases(&self, lease_tokens: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
         // The holder relies on an extended lease.
         let (mut connection, now) = self.begin(DURABLE).await?;
-        let extended = claim::extend_leases(&mut connection, tickets, lease_ms, now).await?;
+        let extended = claim::extend_leases(&mut connection, lease_tokens, lease_ms, now).await?;
         connection.commit().await?;
         Ok(extended)
     }

@@ -279,11 +279,11 @@ impl Engine for SqliteEngine {
             .await
     }
 
-    async fn extend_leases(&self, tickets: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
-        let (tickets, clock) = (tickets.to_vec(), self.clock.clone());
+    async fn extend_leases(&self, lease_tokens: &[LeaseToken], lease_ms: i64) -> Result<Vec<bool>> {
+        let (lease_tokens, clock) = (lease_tokens.to_vec(), self.clock.clone());
         self.writer
             .write(SyncLevel::Normal, move |connection| {
-                claim::extend_leases(connection, &tickets, lease_ms, now(&clock))
+                claim::extend_leases(connection, &lease_tokens, lease_ms, now(&clock))
             })
             .await
     }

@@ -123,32 +123,32 @@ impl Store {
     /// Extends leases while the work continues; false where one was lost.
     pub async fn extend_leases(
         &self,
-        tickets: &[LeaseToken],
+        lease_tokens: &[LeaseToken],
         lease: Duration,
     ) -> Result<Vec<bool>> {
         self.with_retry("extend_leases", || {
-            self.engine.extend_leases(tickets, millis(lease))
+            self.engine.extend_leases(lease_tokens, millis(lease))
         })
         .await
     }
 
     /// Blames URLs for the crash of a process that was working on them: each lease
     /// that is still held counts `weight` more crashes.
-    pub async fn blame_for_crash(&self, tickets: &[LeaseToken], weight: u16) -> Result<()> {
+    pub async fn blame_for_crash(&self, lease_tokens: &[LeaseToken], weight: u16) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
             self.lease_sql().leases
         );
-        let blame = |ticket: &LeaseToken| {
+        let blame = |lease_token: &LeaseToken| {
             let values = [
                 Value::Int(i64::from(weight)),
-                Value::Int(ticket.id.host.0),
-                Value::from(&ticket.id.url.0[..]),
-                Value::Int(i64::from(ticket.attempt)),
+                Value::Int(lease_token.id.host.0),
+                Value::from(&lease_token.id.url.0[..]),
+                Value::Int(i64::from(lease_token.attempt)),
             ];
             Statement::new(sql.clone(), values)
         };
-        self.run(tickets.iter().map(blame).collect())
+        self.run(lease_tokens.iter().map(blame).collect())
             .await
             .map(drop)
     }

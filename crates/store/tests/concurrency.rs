@@ -55,7 +55,7 @@ async fn work(store: Store, owner: i64, fetch: Duration, fetches: Fetches) {
                 .or_default()
                 .push((leased, ended));
             store
-                .complete(&[Completion::new(claim.ticket, fetched())])
+                .complete(&[Completion::new(claim.lease_token, fetched())])
                 .await
                 .unwrap();
         }
@@ -130,14 +130,18 @@ async fn starts_are_never_closer_than_the_delay() {
                     loop {
                         let claimed = store.claim(&ClaimRequest::new(n, 2)).await.unwrap();
                         for claim in &claimed.claims {
-                            let host = store.host(claim.ticket.id.host).await.unwrap().unwrap();
+                            let host = store
+                                .host(claim.lease_token.id.host)
+                                .await
+                                .unwrap()
+                                .unwrap();
                             assert!(host.in_flight <= 2, "{}", host.host);
                             let mut starts = starts.lock().unwrap();
                             starts.entry(host.host).or_default().push(claimed.at.0);
                         }
                         for claim in &claimed.claims {
                             store
-                                .complete(&[Completion::new(claim.ticket, fetched())])
+                                .complete(&[Completion::new(claim.lease_token, fetched())])
                                 .await
                                 .unwrap();
                         }
@@ -241,7 +245,7 @@ async fn concurrent_operations_leave_the_counters_consistent() {
                                 },
                                 _ => fetched(),
                             };
-                            Completion::new(claim.ticket, outcome)
+                            Completion::new(claim.lease_token, outcome)
                         })
                         .collect();
                     store.complete(&ends).await.unwrap();
@@ -291,7 +295,7 @@ async fn a_block_is_a_fence() {
                     assert!(!was_blocked || claims.is_empty(), "claimed after the block");
                     for claim in claims {
                         store
-                            .complete(&[Completion::new(claim.ticket, fetched())])
+                            .complete(&[Completion::new(claim.lease_token, fetched())])
                             .await
                             .unwrap();
                     }
@@ -329,7 +333,7 @@ async fn worker_process() {
         let ends: Vec<_> = claimed
             .claims
             .iter()
-            .map(|claim: &Claim| Completion::new(claim.ticket, fetched()))
+            .map(|claim: &Claim| Completion::new(claim.lease_token, fetched()))
             .collect();
         store.complete(&ends).await.unwrap();
     }
@@ -357,7 +361,7 @@ async fn recording_process() {
                     tokio::time::sleep(Duration::from_millis(2)).await;
                     let until = store.now().await.unwrap();
                     held += &format!("{} {} {}\n", claim.url.host(), claimed.at.0, until.0);
-                    let end = Completion::new(claim.ticket, fetched());
+                    let end = Completion::new(claim.lease_token, fetched());
                     store.complete(&[end]).await.unwrap();
                 }
                 match claimed.next_ready {
@@ -547,7 +551,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
                 let ends: Vec<_> = claimed
                     .claims
                     .iter()
-                    .map(|claim| Completion::new(claim.ticket, fetched()))
+                    .map(|claim| Completion::new(claim.lease_token, fetched()))
                     .collect();
                 // A completion that fails is a lease that expires.
                 let _ = store.complete(&ends).await;

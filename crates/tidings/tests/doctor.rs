@@ -44,7 +44,7 @@ async fn create_idle_store(address: &str) {
     let completions: Vec<_> = claimed
         .claims
         .iter()
-        .map(|claim| Completion::new(claim.ticket, outcome(claim)))
+        .map(|claim| Completion::new(claim.lease_token, outcome(claim)))
         .collect();
     store.complete(&completions).await.unwrap();
 

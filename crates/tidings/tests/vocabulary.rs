@@ -248,7 +248,7 @@ fn the_table_of_routes_uses_the_words_of_the_glossary() {
     let routes = tidings_server::described_routes();
     assert!(routes.len() > 50);
     for route in routes {
-        check(&mut problems, &route.path, &format!("{route:?}"));
+        check(&mut problems, route.path, &format!("{route:?}"));
     }
     assert_none(&problems);
 }

@@ -81,8 +81,8 @@ impl Committer {
                 has_committed = true;
                 continue;
             };
-            error!(%error, id = ?completion.ticket.id, "cannot store page; deferred");
-            let deferred = Completion::new(completion.ticket, outcome::storage_failed(error));
+            error!(%error, id = ?completion.lease_token.id, "cannot store page; deferred");
+            let deferred = Completion::new(completion.lease_token, outcome::storage_failed(error));
             has_committed |= self.complete(&[deferred]).await.is_ok();
         }
         has_committed
@@ -96,7 +96,7 @@ impl Committer {
             if held {
                 self.worker.tally.count(&completion.outcome);
             } else {
-                debug!(id = ?completion.ticket.id, "lease lost");
+                debug!(id = ?completion.lease_token.id, "lease lost");
                 self.worker.tally.update(|tally| tally.lost += 1);
             }
         }

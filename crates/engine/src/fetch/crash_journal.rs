@@ -53,7 +53,7 @@ impl CrashJournal {
     }
 
     /// Records that a page is being read.
-    pub(super) fn enter(&self, ticket: LeaseToken) -> Entry<'_> {
+    pub(super) fn enter(&self, lease_token: LeaseToken) -> Entry<'_> {
         let line = {
             let mut used = self.used();
             let free = used.iter().position(|is_used| !is_used);
@@ -64,7 +64,7 @@ impl CrashJournal {
             used[line] = true;
             line
         };
-        self.write(line, &format!("{} {}", ticket.id, ticket.attempt));
+        self.write(line, &format!("{} {}", lease_token.id, lease_token.attempt));
         Entry {
             journal: self,
             line,
@@ -135,7 +135,7 @@ fn parse(line: &str) -> Option<LeaseToken> {
 mod tests {
     use super::*;
 
-    fn ticket(attempt: i32) -> LeaseToken {
+    fn lease_token(attempt: i32) -> LeaseToken {
         let id = "00000000000000ff000000000000000000000000000000aa";
         LeaseToken {
             id: id.parse().unwrap(),
@@ -148,11 +148,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (alive, blamed) = CrashJournal::open(folder.path()).unwrap();
         assert!(blamed.is_empty());
-        let _reading = alive.enter(ticket(1));
+        let _reading = alive.enter(lease_token(1));
 
         let (dead, _) = CrashJournal::open(folder.path()).unwrap();
-        let done = dead.enter(ticket(2));
-        let last = dead.enter(ticket(3));
+        let done = dead.enter(lease_token(2));
+        let last = dead.enter(lease_token(3));
         drop(done);
         std::mem::forget(last);
         // As if the process had ended: the lock is gone, the file is not.
@@ -160,7 +160,7 @@ mod tests {
         std::mem::forget(dead);
 
         let (_next, blamed) = CrashJournal::open(folder.path()).unwrap();
-        assert_eq!(blamed, [ticket(3)]);
+        assert_eq!(blamed, [lease_token(3)]);
         let (_third, blamed) = CrashJournal::open(folder.path()).unwrap();
         assert!(blamed.is_empty());
     }

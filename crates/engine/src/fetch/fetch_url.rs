@@ -23,15 +23,15 @@ impl Worker {
         job: &Job,
         cancelled: impl Future<Output = ()>,
     ) -> Completion {
-        let ticket = job.claim.ticket;
+        let lease_token = job.claim.lease_token;
         let store = &self.context.store;
         let source = match self.sources.get(store, job.claim.source_id).await {
             Ok(source) => source,
-            Err(error) => return Completion::new(ticket, outcome::internal(error)),
+            Err(error) => return Completion::new(lease_token, outcome::internal(error)),
         };
         if let Some(document) = InlineDocument::of(job) {
             let outcome = self.read_inline(document, source).await;
-            return Completion::new(ticket, outcome);
+            return Completion::new(lease_token, outcome);
         }
         let (result, host) = self.request(job, &source, cancelled).await;
         let outcome = match result {
@@ -39,7 +39,7 @@ impl Worker {
             Some(result) => self.outcome(job, source, result).await,
         };
         Completion {
-            ticket,
+            lease_token,
             outcome,
             host,
         }
@@ -125,7 +125,7 @@ impl Worker {
         let read = tokio::task::spawn_blocking(move || {
             let _thread = thread;
             let journal = worker.crash_journal.get();
-            let _entry = journal.map(|journal| journal.enter(page.job.claim.ticket));
+            let _entry = journal.map(|journal| journal.enter(page.job.claim.lease_token));
             let start = std::time::Instant::now();
             let outcome = page.run(extractor, archive.as_ref(), &worker.sites);
             add_elapsed(&worker.clocks.reading, start);

@@ -28,7 +28,7 @@ pub(super) struct InFlight {
 /// whatever panics.
 #[derive(Debug)]
 pub(super) struct ClaimInFlight {
-    ticket: LeaseToken,
+    lease_token: LeaseToken,
     lease: watch::Receiver<Lease>,
     leases: Arc<Leases>,
     committed: Arc<Notify>,
@@ -49,11 +49,11 @@ impl FinishedClaim {
 }
 
 impl InFlight {
-    pub(super) fn start(&self, ticket: LeaseToken, until: Instant) -> ClaimInFlight {
+    pub(super) fn start(&self, lease_token: LeaseToken, until: Instant) -> ClaimInFlight {
         let (lease, held) = watch::channel(Lease::HeldUntil(until));
-        lock(&self.leases).insert(ticket, lease);
+        lock(&self.leases).insert(lease_token, lease);
         ClaimInFlight {
-            ticket,
+            lease_token,
             lease: held,
             leases: Arc::clone(&self.leases),
             committed: Arc::clone(&self.committed),
@@ -69,17 +69,17 @@ impl InFlight {
     }
 
     /// A lease was extended.
-    pub(super) fn extend(&self, ticket: LeaseToken, until: Instant) {
-        self.set(ticket, Lease::HeldUntil(until));
+    pub(super) fn extend(&self, lease_token: LeaseToken, until: Instant) {
+        self.set(lease_token, Lease::HeldUntil(until));
     }
 
     /// A lease was lost to another worker.
-    pub(super) fn lose(&self, ticket: LeaseToken) {
-        self.set(ticket, Lease::Lost);
+    pub(super) fn lose(&self, lease_token: LeaseToken) {
+        self.set(lease_token, Lease::Lost);
     }
 
-    fn set(&self, ticket: LeaseToken, state: Lease) {
-        if let Some(lease) = lock(&self.leases).get(&ticket) {
+    fn set(&self, lease_token: LeaseToken, state: Lease) {
+        if let Some(lease) = lock(&self.leases).get(&lease_token) {
             lease.send_replace(state);
         }
     }
@@ -123,7 +123,7 @@ impl ClaimInFlight {
 
 impl Drop for ClaimInFlight {
     fn drop(&mut self) {
-        lock(&self.leases).remove(&self.ticket);
+        lock(&self.leases).remove(&self.lease_token);
         self.committed.notify_one();
     }
 }

@@ -66,10 +66,7 @@ impl InlineDocument {
             false => Quality::Full,
         };
         article.method = Method::Feed;
-        let content_hash = article
-            .content_hash
-            .as_deref()
-            .and_then(hex::decode);
+        let content_hash = article.content_hash.as_deref().and_then(hex::decode);
         let provenance = Provenance {
             claim,
             source,

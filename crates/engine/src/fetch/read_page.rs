@@ -93,10 +93,7 @@ impl PageRead {
         let claim = &job.claim;
         let header = |name: &str| response.header(name).map(str::to_owned);
         let (etag, last_modified) = (header("etag"), header("last-modified"));
-        let content_hash = article
-            .content_hash
-            .as_deref()
-            .and_then(hex::decode);
+        let content_hash = article.content_hash.as_deref().and_then(hex::decode);
         let provenance = Provenance {
             claim,
             source: &source,
@@ -115,7 +112,7 @@ impl PageRead {
             return outcome::internal("cannot serialize the document");
         };
         let document = Some(Box::new(document));
-        if final_target.id() == claim.ticket.id {
+        if final_target.id() == claim.lease_token.id {
             let has_changed = content_hash != claim.content_hash;
             return Outcome::Fetched {
                 etag,

@@ -44,7 +44,7 @@ impl Poller {
             return Ok(PolledSource::NoFeed);
         };
         let subject = format!("source:{}", source.source_id);
-        let task = match store.start_task("fire", &subject, MIN_INTERVAL).await? {
+        let task = match store.start_task("poll", &subject, MIN_INTERVAL).await? {
             StartedTask::Started(task) => task,
             StartedTask::TooSoon { last } => return Ok(PolledSource::TooSoon { last }),
         };

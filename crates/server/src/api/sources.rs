@@ -130,12 +130,12 @@ pub(crate) async fn poll_source(request: CheckedRequest) -> HandlerResult {
     let source = find_source(&request).await?;
     if request.params.is_set("dry_run") {
         return match request.app.poller.preview_source(&source).await? {
-            Ok(items) => json(&json!({ "fired": "dry_run", "items": items })),
+            Ok(items) => json(&json!({ "result": "dry_run", "items": items })),
             Err(why) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
         };
     }
     match poll_now(&request.app, source).await? {
-        PolledSource::Polled(poll) => json(&json!({ "fired": "polled", "poll": poll })),
+        PolledSource::Polled(poll) => json(&json!({ "result": "polled", "poll": poll })),
         PolledSource::TooSoon { last } => Err(Problem::too_many(
             60,
             &format!("the source was polled at {last}; it can be polled once per minute"),

@@ -94,7 +94,7 @@ pub(super) fn schemas() -> Json {
         ("SelectorTest", request(json!({ "url": address, "selectors": anything() }), &["url"])),
         ("TestedPage", object(json!({ "url": text(), "status": number(), "title": maybe_text(), "text": text(), "excerpt": text() }), &["url", "status", "text"])),
         ("Reason", request(json!({ "reason": address }), &["reason"])),
-        ("Fired", object(json!({ "fired": { "type": "string", "enum": ["polled", "dry_run"] }, "poll": anything(), "items": { "type": "array" } }), &["fired"])),
+        ("PolledSource", object(json!({ "result": { "type": "string", "enum": ["polled", "dry_run"] }, "poll": anything(), "items": { "type": "array" } }), &["result"])),
         ("FetchLog", list(object(json!({ "feed_id": number(), "url": text(), "log": { "type": "array", "items": reference("Poll") } }), &["feed_id", "url", "log"]))),
         ("Poll", object(json!({ "started_at": when(), "elapsed_ms": number(), "outcome": text(), "items_seen": number(), "items_new": number(),
             "error_class": maybe_text(), "error_message": maybe_text(), "bytes": number() }), &["started_at", "outcome"])),

@@ -87,7 +87,7 @@ pub(crate) async fn detail(request: CheckedRequest) -> HandlerResult {
     let now = store.now().await?;
     let content = html! {
         p.crumbs { a href="/feeds" { "Feeds" } " / " (feed.kind) }
-        div.row.between { h1 { (source.as_ref().map_or(feed.url.as_str(), |source| source.name.as_str())) } (button(&request, &format!("/feeds/{id}/wake"), "Poll now", "main", None)) }
+        div.row.between { h1 { (source.as_ref().map_or(feed.url.as_str(), |source| source.name.as_str())) } (button(&request, &format!("/feeds/{id}/resume"), "Poll now", "main", None)) }
         div #live {
             section.card {
                 dl {

@@ -85,14 +85,14 @@ fn feed_problem(request: &CheckedRequest, feed: &Feed) -> Option<Markup> {
         return Some(problem(
             "bad",
             &html! { "The " (feed.kind) " " a href=(path) { (feed.url) } " is paused: " (reason) ". " span.soft { (why) } },
-            &button(request, &format!("{path}/wake"), "Poll now", "", None),
+            &button(request, &format!("{path}/resume"), "Poll now", "", None),
         ));
     }
     (feed.consecutive_errors >= ERROR_THRESHOLD).then(|| {
         problem(
             "warn",
             &html! { "The " (feed.kind) " " a href=(path) { (feed.url) } " has " (feed.consecutive_errors) " consecutive errors: " span.soft { (why) } },
-            &button(request, &format!("{path}/wake"), "Poll now", "", None),
+            &button(request, &format!("{path}/resume"), "Poll now", "", None),
         )
     })
 }

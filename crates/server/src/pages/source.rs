@@ -145,7 +145,7 @@ fn actions(request: &CheckedRequest, source: &Source, path: &str) -> Markup {
     html! {
         div.row {
             @if has_role(request, Role::Operator) {
-                form.row method="post" action={ (path) "/fire" } {
+                form.row method="post" action={ (path) "/poll" } {
                     (csrf_field(request)) button.small.main { "Poll now" } button.small name="dry_run" value="1" { "Dry run" }
                 }
                 @if source.enabled { (button(request, &format!("{path}/disable"), "Pause", "", None)) }

@@ -73,7 +73,7 @@ pub(super) static ROUTES: &[Route] = &[
     delete("/api/v1/sources/{id}", "Delete source; its documents stay", handler!(api::sources::remove)).params(&[ID]).response("Changed"),
     post("/api/v1/sources/{id}/enable", "Resume source", handler!(api::sources::enable)).params(&[ID]).response("Source"),
     post("/api/v1/sources/{id}/disable", "Pause source, with a reason", handler!(api::sources::disable)).params(&[ID]).body(RequestBody::Json("Reason")).response("Source"),
-    post("/api/v1/sources/{id}/fire", "Poll source now, at most once per minute", handler!(api::sources::poll_source)).params(&[ID, DRY_RUN]).response("Fired").timeout(120),
+    post("/api/v1/sources/{id}/poll", "Poll source now, at most once per minute", handler!(api::sources::poll_source)).params(&[ID, DRY_RUN]).response("PolledSource").timeout(120),
     get("/api/v1/sources/{id}/fetch-log", "Fetch log of its feeds", handler!(api::sources::fetch_log)).params(&[ID, LIMIT]).response("FetchLog"),
 
     get("/api/v1/hosts", "List hosts", handler!(api::hosts::list)).params(&[LIMIT, AFTER]).response("HostList"),
@@ -84,7 +84,7 @@ pub(super) static ROUTES: &[Route] = &[
 
     get("/api/v1/feeds", "List feeds and sitemaps with their health", handler!(api::feeds::list)).params(&[LIMIT, AFTER_ID]).response("FeedList"),
     get("/api/v1/feeds/{id}", "Show feed with its fetch log", handler!(api::feeds::get)).params(&[ID, LIMIT]).response("FeedWithLog"),
-    post("/api/v1/feeds/{id}/wake", "Resume feed and poll it now", handler!(api::feeds::resume)).params(&[ID]).response("Changed"),
+    post("/api/v1/feeds/{id}/resume", "Resume feed and poll it now", handler!(api::feeds::resume)).params(&[ID]).response("Changed"),
 
     get("/api/v1/documents", "List documents in id order", handler!(api::documents::list)).params(&[LIMIT, AFTER]).response("DocumentList"),
     get("/api/v1/documents/changes", "List new and changed documents after a cursor", handler!(api::documents::changes)).params(&[LIMIT, AFTER]).response("ChangeList"),

@@ -324,7 +324,7 @@ async fn a_site_is_discovered_polled_and_tested() {
         .good();
     let path = format!("/api/v1/sources/{}", source["source_id"]);
     let dry = served
-        .post(&format!("{path}/fire?dry_run=true"), &json!({}))
+        .post(&format!("{path}/poll?dry_run=true"), &json!({}))
         .await
         .good();
     let items = dry["items"].as_array().unwrap();
@@ -333,11 +333,11 @@ async fn a_site_is_discovered_polled_and_tested() {
         "{dry}"
     );
     let polled = served
-        .post(&format!("{path}/fire"), &json!({}))
+        .post(&format!("{path}/poll"), &json!({}))
         .await
         .good();
     assert_eq!(polled["poll"]["items_new"], items.len(), "{polled}");
-    let again = served.post(&format!("{path}/fire"), &json!({})).await;
+    let again = served.post(&format!("{path}/poll"), &json!({})).await;
     assert_eq!(again.status, 429, "once per minute");
     assert_eq!(again.header("retry-after"), "60");
     let log = served.get(&format!("{path}/fetch-log")).await.good();
@@ -361,7 +361,7 @@ async fn a_site_is_discovered_polled_and_tested() {
         1
     );
     served
-        .post(&format!("{feed}/wake"), &json!({}))
+        .post(&format!("{feed}/resume"), &json!({}))
         .await
         .good();
 }
@@ -576,7 +576,7 @@ async fn sinks_runs_and_tasks_are_shown() {
     );
     let task = served
         .store
-        .start_task("fire", "x", std::time::Duration::ZERO)
+        .start_task("poll", "x", std::time::Duration::ZERO)
         .await
         .unwrap();
     let tidings_store::StartedTask::Started(task) = task else {

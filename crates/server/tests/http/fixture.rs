@@ -130,7 +130,7 @@ impl Served {
             let completions: Vec<_> = claimed
                 .claims
                 .iter()
-                .map(|claim| Completion::new(claim.ticket, outcome(claim.url.as_str())))
+                .map(|claim| Completion::new(claim.lease_token, outcome(claim.url.as_str())))
                 .collect();
             self.store.complete(&completions).await.unwrap();
         }

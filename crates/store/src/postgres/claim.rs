@@ -254,7 +254,7 @@ async fn lease(
     for row in &rows {
         let (claim, status) = read_claim(row, &delays)?;
         // One whose lease had expired was still counted as being fetched.
-        if !owned.contains(&(claim.ticket.id.host.0, claim.ticket.id.url.0)) {
+        if !owned.contains(&(claim.lease_token.id.host.0, claim.lease_token.id.url.0)) {
             deltas.add(claim.source_id, claim.origin.code(), status, -1);
             deltas.add(claim.source_id, claim.origin.code(), Status::Fetching, 1);
         }
@@ -267,7 +267,7 @@ fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> 
     let host: i64 = row.get(0);
     let url_id = UrlId(half_key(row.get(1))?);
     let claim = Claim {
-        ticket: LeaseToken {
+        lease_token: LeaseToken {
             id: FrontierId {
                 host: HostId(host),
                 url: url_id,
@@ -333,7 +333,7 @@ async fn quarantine(
 
 pub(super) async fn extend_leases(
     connection: &mut Connection<'_>,
-    tickets: &[LeaseToken],
+    lease_tokens: &[LeaseToken],
     lease_ms: i64,
     now: i64,
 ) -> Result<Vec<bool>> {
@@ -341,12 +341,23 @@ pub(super) async fn extend_leases(
     connection
         .query(
             LOCK_HOSTS,
-            &[&hosts_of(tickets.iter().map(|ticket| ticket.id.host.0))],
+            &[&hosts_of(
+                lease_tokens.iter().map(|lease_token| lease_token.id.host.0),
+            )],
         )
         .await?;
-    let hosts: Vec<i64> = tickets.iter().map(|ticket| ticket.id.host.0).collect();
-    let urls: Vec<&[u8]> = tickets.iter().map(|ticket| &ticket.id.url.0[..]).collect();
-    let attempts: Vec<i32> = tickets.iter().map(|ticket| ticket.attempt).collect();
+    let hosts: Vec<i64> = lease_tokens
+        .iter()
+        .map(|lease_token| lease_token.id.host.0)
+        .collect();
+    let urls: Vec<&[u8]> = lease_tokens
+        .iter()
+        .map(|lease_token| &lease_token.id.url.0[..])
+        .collect();
+    let attempts: Vec<i32> = lease_tokens
+        .iter()
+        .map(|lease_token| lease_token.attempt)
+        .collect();
     let rows = connection
         .query(
             "UPDATE queue q SET due_at = $4
@@ -357,7 +368,7 @@ pub(super) async fn extend_leases(
             &[&hosts, &urls, &attempts, &until, &now],
         )
         .await?;
-    let mut extended = vec![false; tickets.len()];
+    let mut extended = vec![false; lease_tokens.len()];
     for row in &rows {
         extended[row.get::<_, i32>(0).unsigned_abs() as usize - 1] = true;
     }

@@ -71,7 +71,7 @@ pub(super) async fn complete(
     let hosts = hosts_of(
         batch
             .iter()
-            .map(|completion| completion.ticket.id.host.0)
+            .map(|completion| completion.lease_token.id.host.0)
             .chain(redirect_hosts),
     );
     connection.query(LOCK_HOSTS, &[&hosts]).await?;
@@ -98,7 +98,7 @@ pub(super) async fn complete(
         deltas.add(source_id, origin, status, 1);
     }
     for completion in &held {
-        let id = &completion.ticket.id;
+        let id = &completion.lease_token.id;
         events.add(id.host.0, &id.url.0, completion.event, &completion.detail);
         if let Some((row, fetched)) = &completion.moved_to
             && record_redirect_target(connection, *id, row, fetched, now, &mut deltas).await?
@@ -163,9 +163,12 @@ async fn end_leases(
         if part.is_empty() {
             continue;
         }
-        let hosts: Vec<i64> = part.iter().map(|(_, s)| s.ticket.id.host.0).collect();
-        let urls: Vec<&[u8]> = part.iter().map(|(_, s)| &s.ticket.id.url.0[..]).collect();
-        let attempts: Vec<i32> = part.iter().map(|(_, s)| s.ticket.attempt).collect();
+        let hosts: Vec<i64> = part.iter().map(|(_, s)| s.lease_token.id.host.0).collect();
+        let urls: Vec<&[u8]> = part
+            .iter()
+            .map(|(_, s)| &s.lease_token.id.url.0[..])
+            .collect();
+        let attempts: Vec<i32> = part.iter().map(|(_, s)| s.lease_token.attempt).collect();
         let positions: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
         let rows = if is_rescheduled {
             let dues: Vec<i64> = part
@@ -191,12 +194,12 @@ async fn update_urls(
     held: &[&PreparedCompletion],
     now: i64,
 ) -> Result<Vec<(i64, i16, Status)>> {
-    let hosts: Vec<i64> = held.iter().map(|s| s.ticket.id.host.0).collect();
-    let urls: Vec<&[u8]> = held.iter().map(|s| &s.ticket.id.url.0[..]).collect();
+    let hosts: Vec<i64> = held.iter().map(|s| s.lease_token.id.host.0).collect();
+    let urls: Vec<&[u8]> = held.iter().map(|s| &s.lease_token.id.url.0[..]).collect();
     let statuses: Vec<Option<i16>> = held.iter().map(|s| s.status.map(Status::code)).collect();
     let reasons: Vec<Option<&str>> = held.iter().map(|s| s.reason.as_deref()).collect();
     let errors: Vec<Option<&str>> = held.iter().map(|s| s.error.as_deref()).collect();
-    let attempts: Vec<i32> = held.iter().map(|s| s.ticket.attempt).collect();
+    let attempts: Vec<i32> = held.iter().map(|s| s.lease_token.attempt).collect();
     let fetched: Vec<i32> = held.iter().map(|s| i32::from(s.was_fetched)).collect();
     let retries: Vec<i16> = held.iter().map(|s| retries(s.retries)).collect();
     let has_validators: Vec<bool> = held.iter().map(|s| s.fetched.is_some()).collect();
@@ -329,7 +332,7 @@ async fn apply_cooldown(
 ) -> Result<()> {
     let mut by_host: BTreeMap<i64, (i16, Vec<PreparedHostChange>)> = BTreeMap::new();
     for (completion, in_time) in held.iter().zip(in_time) {
-        let host = by_host.entry(completion.ticket.id.host.0).or_default();
+        let host = by_host.entry(completion.lease_token.id.host.0).or_default();
         host.0 += i16::from(*in_time);
         host.1.push(completion.host);
         if let Some((row, _)) = &completion.moved_to {

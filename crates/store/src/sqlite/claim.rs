@@ -213,7 +213,7 @@ impl Claiming<'_> {
                 best.url,
                 self.lease_until,
                 self.request.owner,
-                claim.ticket.attempt,
+                claim.lease_token.attempt,
                 crashes,
                 best.position.priority,
                 best.position.due
@@ -268,7 +268,7 @@ fn read_claim(
         .query_row(params![id.host.0, id.url.0], |row| {
             let attempts: i32 = row.get(12)?;
             let claim = Claim {
-                ticket: LeaseToken { id, attempt: attempts.max(expired_attempt) + 1 },
+                lease_token: LeaseToken { id, attempt: attempts.max(expired_attempt) + 1 },
                 url: stored_url(&row.get::<_, String>(0)?)?,
                 key: id.url.with_tail(row.get(1)?),
                 source_id: row.get(2)?,
@@ -341,19 +341,19 @@ fn next_ready(connection: &Connection, now: i64) -> rusqlite::Result<Option<Dura
 
 pub(super) fn extend_leases(
     connection: &Connection,
-    tickets: &[LeaseToken],
+    lease_tokens: &[LeaseToken],
     lease_ms: i64,
     now: i64,
 ) -> rusqlite::Result<Vec<bool>> {
     let until = now.saturating_add(lease_ms);
-    let mut extended = Vec::with_capacity(tickets.len());
-    for ticket in tickets {
-        let (host, url) = (ticket.id.host.0, ticket.id.url.0);
+    let mut extended = Vec::with_capacity(lease_tokens.len());
+    for lease_token in lease_tokens {
+        let (host, url) = (lease_token.id.host.0, lease_token.id.url.0);
         let held = connection
             .prepare_cached(
                 "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND due_at > ?5",
             )?
-            .execute(params![host, url, ticket.attempt, until, now])?;
+            .execute(params![host, url, lease_token.attempt, until, now])?;
         if held > 0 {
             connection
                 .prepare_cached(

@@ -36,7 +36,7 @@ pub(super) fn complete(
     let mut hosts: BTreeMap<i64, HostCompletions> = BTreeMap::new();
     let mut accepted = Vec::with_capacity(batch.len());
     for completion in batch {
-        let id = completion.ticket.id;
+        let id = completion.lease_token.id;
         let ended = end_lease(connection, completion, now)?;
         accepted.push(ended.is_some());
         let Some(in_time) = ended else {
@@ -72,12 +72,12 @@ fn end_lease(
     completion: &PreparedCompletion,
     now: i64,
 ) -> rusqlite::Result<Option<bool>> {
-    let id = completion.ticket.id;
+    let id = completion.lease_token.id;
     let ended = connection
         .prepare_cached(
             "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
         )?
-        .query_row(params![id.host.0, id.url.0, completion.ticket.attempt], |row| {
+        .query_row(params![id.host.0, id.url.0, completion.lease_token.attempt], |row| {
             let until: i64 = row.get(2)?;
             Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
         })
@@ -102,7 +102,7 @@ fn update_url(
     completion: &PreparedCompletion,
     now: i64,
 ) -> rusqlite::Result<(i64, i16, Status)> {
-    let id = completion.ticket.id;
+    let id = completion.lease_token.id;
     let fetched = completion.fetched.as_ref();
     connection
         .prepare_cached(
@@ -121,7 +121,7 @@ fn update_url(
                 completion.status.map(Status::code),
                 completion.reason,
                 completion.error,
-                completion.ticket.attempt,
+                completion.lease_token.attempt,
                 completion.was_fetched,
                 now,
                 completion.retries == Retries::Reset,

@@ -380,7 +380,7 @@ async fn dead_urls_can_be_requeued(t: Fixture) {
     assert!(
         claims
             .iter()
-            .all(|claim| claim.ticket.attempt == 2 && claim.retry_count == 0)
+            .all(|claim| claim.lease_token.attempt == 2 && claim.retry_count == 0)
     );
     assert_eq!(
         t.store
@@ -394,7 +394,7 @@ async fn dead_urls_can_be_requeued(t: Fixture) {
 async fn what_is_being_fetched_is_not_requeued(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
-    assert_eq!(t.store.requeue(&[claim.ticket.id]).await.unwrap(), 0);
+    assert_eq!(t.store.requeue(&[claim.lease_token.id]).await.unwrap(), 0);
     assert!(t.complete(&claim, fetched()).await);
 }
 

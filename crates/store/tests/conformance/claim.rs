@@ -35,7 +35,7 @@ async fn a_host_that_was_never_fetched_is_claimable(t: Fixture) {
     t.submit(&["https://a.example/x"]).await;
     let claim = t.claim_one().await;
     assert_eq!(claim.url.as_str(), "https://a.example/x");
-    assert_eq!((claim.ticket.attempt, claim.retry_count), (1, 0));
+    assert_eq!((claim.lease_token.attempt, claim.retry_count), (1, 0));
     assert_eq!(claim.host_delay, SECOND);
     assert_eq!(t.status("https://a.example/x").await, Status::Fetching);
     t.assert_counters_match().await;
@@ -49,7 +49,10 @@ async fn a_host_has_one_request_at_a_time(t: Fixture) {
     ])
     .await;
     let claims = t.claim(10).await;
-    let hosts: HashSet<_> = claims.iter().map(|claim| claim.ticket.id.host).collect();
+    let hosts: HashSet<_> = claims
+        .iter()
+        .map(|claim| claim.lease_token.id.host)
+        .collect();
     assert_eq!((claims.len(), hosts.len()), (2, 2));
     t.advance(SECOND * 50);
     assert_eq!(t.claim(10).await, [], "both hosts are leased");
@@ -211,7 +214,7 @@ async fn an_expired_lease_is_claimed_again_and_the_old_worker_is_refused(t: Fixt
     assert_eq!(t.claim(1).await, []);
     t.advance(SECOND);
     let found = t.claim_one().await;
-    assert_eq!(found.ticket.attempt, 2);
+    assert_eq!(found.lease_token.attempt, 2);
     assert!(
         !t.complete(&lost, fetched()).await,
         "the stale worker must be refused"
@@ -232,7 +235,7 @@ async fn an_extended_lease_is_not_lost(t: Fixture) {
     t.advance(SECOND * 50);
     assert_eq!(
         t.store
-            .extend_leases(&[claim.ticket], MINUTE)
+            .extend_leases(&[claim.lease_token], MINUTE)
             .await
             .unwrap(),
         [true]
@@ -242,7 +245,7 @@ async fn an_extended_lease_is_not_lost(t: Fixture) {
     assert!(t.complete(&claim, fetched()).await);
     assert_eq!(
         t.store
-            .extend_leases(&[claim.ticket], MINUTE)
+            .extend_leases(&[claim.lease_token], MINUTE)
             .await
             .unwrap(),
         [false]
@@ -266,7 +269,10 @@ async fn a_late_completion_does_not_release_the_host_of_another(t: Fixture) {
         let late = t.claim_one().await;
         t.advance(MINUTE * 2);
         assert_eq!(
-            t.store.extend_leases(&[late.ticket], MINUTE).await.unwrap(),
+            t.store
+                .extend_leases(&[late.lease_token], MINUTE)
+                .await
+                .unwrap(),
             [false],
             "what has ended can't be extended"
         );
@@ -306,7 +312,7 @@ async fn a_released_url_is_claimable_again_without_a_retry(t: Fixture) {
         (Status::Pending, 0, 0)
     );
     t.advance(SECOND);
-    assert_eq!(t.claim_one().await.ticket.attempt, 2);
+    assert_eq!(t.claim_one().await.lease_token.attempt, 2);
     t.assert_counters_match().await;
 }
 
@@ -320,7 +326,10 @@ async fn a_url_blamed_for_crashes_is_quarantined_sooner(t: Fixture) {
         assert_eq!(claimed.claims.len(), 2);
         let is_poison = |claim: &&Claim| claim.url.as_str().ends_with("poison");
         let poison = claimed.claims.iter().find(is_poison).unwrap();
-        t.store.blame_for_crash(&[poison.ticket], 9).await.unwrap();
+        t.store
+            .blame_for_crash(&[poison.lease_token], 9)
+            .await
+            .unwrap();
         t.advance(MINUTE);
     }
     let claimed = t.store.claim(&request).await.unwrap();
@@ -328,7 +337,7 @@ async fn a_url_blamed_for_crashes_is_quarantined_sooner(t: Fixture) {
     // Blame for a lost lease has no effect.
     let late = LeaseToken {
         attempt: 1,
-        ..claimed.claims[0].ticket
+        ..claimed.claims[0].lease_token
     };
     t.store.blame_for_crash(&[late], 100).await.unwrap();
     t.advance(MINUTE);
@@ -404,7 +413,7 @@ async fn retry_after_blocks_the_host(t: Fixture) {
     t.store
         .complete(&[Completion {
             host,
-            ..Completion::new(claim.ticket, outcome)
+            ..Completion::new(claim.lease_token, outcome)
         }])
         .await
         .unwrap();
@@ -417,7 +426,12 @@ async fn retry_after_blocks_the_host(t: Fixture) {
     t.advance(SECOND);
     let other = t.claim_one().await;
     assert_eq!(other.host_delay, SECOND * 2);
-    let state = t.store.host(claim.ticket.id.host).await.unwrap().unwrap();
+    let state = t
+        .store
+        .host(claim.lease_token.id.host)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!((state.errors, state.delay_ms), (1, 2000));
 }
 
@@ -458,7 +472,7 @@ async fn slow_hosts_have_a_longer_cooldown(t: Fixture) {
     t.store
         .complete(&[Completion {
             host,
-            ..Completion::new(claim.ticket, fetched())
+            ..Completion::new(claim.lease_token, fetched())
         }])
         .await
         .unwrap();

@@ -275,7 +275,10 @@ async fn of_two_equal_texts_in_one_batch_the_second_is_a_duplicate(t: Fixture) {
     let completions: Vec<_> = claims
         .iter()
         .map(|claim| {
-            tidings_store::Completion::new(claim.ticket, with_document(claim.url.as_str(), "wire"))
+            tidings_store::Completion::new(
+                claim.lease_token,
+                with_document(claim.url.as_str(), "wire"),
+            )
         })
         .collect();
     assert_eq!(t.store.complete(&completions).await.unwrap(), [true, true]);

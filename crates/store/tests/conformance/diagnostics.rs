@@ -37,7 +37,7 @@ async fn overdue_hosts_are_grouped_by_reason(t: Fixture) {
     let claims = t.claim(4).await;
     let of = |host: &str| {
         let named = |claim: &&tidings_store::Claim| claim.url.host() == host;
-        claims.iter().find(named).unwrap().ticket
+        claims.iter().find(named).unwrap().lease_token
     };
     let unfetched = ["a.example", "c.example", "d.example"];
     let released = unfetched.map(|host| Completion::new(of(host), Outcome::Released));
@@ -117,7 +117,7 @@ async fn permanent_failures_are_counted_by_reason(t: Fixture) {
         };
         let completion = Completion {
             host: HostChange::default(),
-            ..Completion::new(claim.ticket, outcome)
+            ..Completion::new(claim.lease_token, outcome)
         };
         t.store.complete(&[completion]).await.unwrap();
     }

@@ -132,7 +132,7 @@ async fn near_duplicates_in_one_batch_find_each_other(t: Fixture) {
         .map(|(url, shingles)| {
             let claim = claims.iter().find(|claim| claim.url.as_str() == *url);
             let sketch = sketch_of(shingles.clone());
-            Completion::new(claim.unwrap().ticket, outcome(url, Some(sketch)))
+            Completion::new(claim.unwrap().lease_token, outcome(url, Some(sketch)))
         })
         .collect();
     assert_eq!(t.store.complete(&completions).await.unwrap(), [true; 3]);

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A module by its path below the crate root; the root is empty.
-pub type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// For each file the files that it imports.
-pub type Imports = BTreeMap<Module, BTreeSet<Module>>;
+pub(crate) type Imports = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Reads the imports of a crate from its `src` folder.
-pub fn imports_of(src: &Path) -> Imports {
+pub(crate) fn imports_of(src: &Path) -> Imports {
     let mut code = BTreeMap::new();
     read_folder(src, &mut Vec::new(), &mut code);
     imports_between(&code)
@@ -41,7 +41,7 @@ fn read_folder(folder: &Path, at: &mut Module, code: &mut BTreeMap<Module, Strin
 }
 
 /// The imports between modules whose code is given.
-pub fn imports_between(code: &BTreeMap<Module, String>) -> Imports {
+pub(crate) fn imports_between(code: &BTreeMap<Module, String>) -> Imports {
     let modules: BTreeSet<Module> = code.keys().cloned().collect();
     let plain: BTreeMap<&Module, String> = code
         .iter()
@@ -219,7 +219,7 @@ fn without_prose_and_tests(code: &str) -> String {
 }
 
 /// Groups of files that import each other, but for a module and its own children.
-pub fn circles(imports: &Imports) -> Vec<Vec<Module>> {
+pub(crate) fn circles(imports: &Imports) -> Vec<Vec<Module>> {
     let mut found = Vec::new();
     let mut seen: BTreeSet<&Module> = BTreeSet::new();
     for module in imports.keys() {

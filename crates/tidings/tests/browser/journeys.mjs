@@ -161,7 +161,7 @@ try {
     const errors = async () => (await feedOf(failing)).consecutive_errors;
     for (const wanted of [1, 2, 3]) {
       await until(`error ${wanted} is recorded`, async () => (await errors()) >= wanted);
-      if (wanted < 3) await api("POST", `/feeds/${(await feedOf(failing)).feed_id}/wake`);
+      if (wanted < 3) await api("POST", `/feeds/${(await feedOf(failing)).feed_id}/resume`);
     }
     await page.goto("/");
     const problem = page.locator(".problem", { hasText: sites.failing.feed });

@@ -2,7 +2,7 @@
 //! the line where it begins. Comment lines that follow each other are one text.
 
 /// Comments and string literals, by line.
-pub fn prose_of(code: &str) -> Vec<(usize, String)> {
+pub(crate) fn prose_of(code: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let bytes = code.as_bytes();
     let (mut at, mut line) = (0, 1);
