@@ -175,3 +175,55 @@ fn the_page_may_lie_above_its_pictures() {
     let unknown = Run::new(&["all", "--only", "nothing"]).run().0;
     assert_eq!(unknown.code, 2);
 }
+
+#[test]
+fn the_benchmark_measures_and_reports() {
+    let args = [
+        "frontier",
+        "--engine",
+        "sqlite",
+        "--sizes",
+        "500",
+        "--workers",
+        "2",
+        "--seconds",
+        "1",
+        "--json",
+    ];
+    let ended = Run::new(&args).run().0;
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let report: Json = serde_json::from_str(&ended.stdout).unwrap();
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 5);
+    assert!(
+        figures
+            .iter()
+            .all(|figure| figure["per_second"].as_f64().unwrap() > 0.0)
+    );
+    assert!(
+        figures
+            .iter()
+            .all(|figure| figure["violations"].as_u64().unwrap_or(0) == 0)
+    );
+}
+
+#[test]
+fn the_benchmark_of_copies_finds_them() {
+    let args = [
+        "near",
+        "--engine",
+        "sqlite",
+        "--documents",
+        "500",
+        "--lookups",
+        "200",
+        "--json",
+    ];
+    let ended = Run::new(&args).run().0;
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let report: Json = serde_json::from_str(&ended.stdout).unwrap();
+    let figure = &report["figures"][0];
+    assert!(figure["found"].as_f64().unwrap() > 0.9, "{figure}");
+    assert!(figure["mistaken"].as_f64().unwrap() < 0.05, "{figure}");
+    assert!(figure["bytes_per_document"].as_u64().unwrap() > 500);
+}

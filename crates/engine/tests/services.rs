@@ -314,7 +314,11 @@ async fn a_run_finishes_whatever_single_sources_do() {
             .unwrap()
     };
     assert!(
-        of("hanging").error.as_ref().unwrap().contains("no answer"),
+        of("hanging")
+            .error
+            .as_ref()
+            .unwrap()
+            .contains("no response"),
         "{run:?}"
     );
     assert!(

@@ -4,6 +4,7 @@
 
 mod judge;
 mod notes;
+mod raw_fields;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +21,7 @@ use crate::near_duplicate::sketch;
 use crate::page::{FeedEntry, Options, Page};
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::{blocks, fingerprint, language, page_type, raw_content, render, site_memory, text};
+use crate::{blocks, fingerprint, language, page_type, render, site_memory, text};
 
 /// Maximum length of an excerpt.
 const MAX_EXCERPT_CHARS: usize = 200;
@@ -152,7 +153,7 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     article.content_hash = fingerprint::content_hash(&article.text);
     article.sketch = sketch(&article.text);
     article.confidence = judge::confidence(&article, &blocks, &kept);
-    article.raw_content = raw_content::fill(&article, page.url, &json_ld, &meta);
+    article.raw_content = raw_fields::fill(&article, page.url, &json_ld, &meta);
     if options.explain {
         article.blocks = notes::notes(&document, &blocks, &content);
     }

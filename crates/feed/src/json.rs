@@ -13,8 +13,9 @@ use crate::draft::{Draft, LinkRank};
 use crate::element::Element;
 use crate::error::Found;
 use crate::field::{Field, TextKind};
+use crate::hints::Hints;
 use crate::model::{Enclosure, Feed, Format, Item};
-use crate::{Hints, html, link};
+use crate::{html, link};
 
 type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 

@@ -30,6 +30,7 @@ mod error;
 mod feed;
 mod field;
 mod gzip;
+mod hints;
 mod html;
 mod json;
 mod link;
@@ -44,5 +45,6 @@ mod tokens;
 
 pub use defect::{Defect, DefectKind, Defects, MAX_DEFECTS};
 pub use error::{Found, NotRecognised, Wanted};
-pub use feed::{Hints, parse, parse_each};
+pub use feed::{parse, parse_each};
+pub use hints::Hints;
 pub use model::{ContentQuality, Enclosure, Feed, Format, Item, Markup, UpdatePeriod};

@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 
 use url::Url;
 
-use crate::Hints;
 use crate::capture::{Mode, Value};
 use crate::channel::Channel;
 use crate::defect::DefectKind;
 use crate::draft::Draft;
 use crate::element::{Element, element};
 use crate::field::Field;
+use crate::hints::Hints;
 use crate::model::{Feed, Format, Item};
 use crate::namespace::{self, Namespace};
 use crate::scope::Scope;

@@ -23,7 +23,6 @@ use crate::media::Media;
 use crate::pool::{Connection, Pool};
 use crate::redirect;
 use crate::request::{Hop, Protocol, Purpose, Request, Response, Timings};
-use crate::robots::RobotsGate;
 
 /// What to do with a redirect.
 #[derive(Debug, Clone, Copy)]
@@ -40,14 +39,6 @@ pub enum Redirects<'a> {
 pub trait RedirectCheck: fmt::Debug + Sync {
     /// Returns when the next URL may be fetched; the failure says why not.
     async fn check_redirect(&self, from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure>;
-}
-
-/// Followed where the robots.txt of the target allows it.
-#[async_trait]
-impl RedirectCheck for RobotsGate {
-    async fn check_redirect(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
-        self.permit(to).await.map(drop)
-    }
 }
 
 /// Cheap to clone; all clones share connections and the DNS cache.

@@ -11,6 +11,9 @@ use crate::credentials::Credentials;
 use crate::egress::Egress;
 use crate::proxy::Proxy;
 
+/// As much of a robots.txt as RFC 9309 §2.5 obliges every crawler to read.
+pub(crate) const MAX_ROBOTS_BYTES: usize = 500 * 1024;
+
 /// Bounds of one fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

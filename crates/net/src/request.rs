@@ -9,7 +9,7 @@ use serde::Serialize;
 use tidings_text::charset::{self, Decoded};
 use tidings_url::FetchUrl;
 
-use crate::limits::Limits;
+use crate::limits::{Limits, MAX_ROBOTS_BYTES};
 use crate::media::Media;
 
 /// What the response is for; it decides how large it may be and the `Accept` header.
@@ -27,14 +27,14 @@ impl Purpose {
         match self {
             Self::Page => limits.page_bytes,
             // It is cut at the bytes that are read; this bounds what is still decoded.
-            Self::Robots => 4 * crate::robots::MAX_FILE_BYTES as u64,
+            Self::Robots => 4 * MAX_ROBOTS_BYTES as u64,
             Self::Feed | Self::Api => limits.feed_bytes,
             Self::Sitemap => limits.sitemap_bytes,
         }
     }
 
     fn max_read(self) -> Option<usize> {
-        (self == Self::Robots).then_some(crate::robots::MAX_FILE_BYTES)
+        (self == Self::Robots).then_some(MAX_ROBOTS_BYTES)
     }
 
     pub(crate) fn accept(self) -> HeaderValue {

@@ -8,5 +8,4 @@ mod rules;
 
 pub use cache::{RobotsCache, RobotsCacheError, RobotsRecord};
 pub use gate::{Permission, RobotsGate};
-pub(crate) use rules::MAX_FILE_BYTES;
 pub use rules::{RobotsRules, Verdict};

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use crate::beat::SLOTS;
 use crate::forecast::Forecast;
 use crate::hints::{FLOOR, Hints};
-use crate::policy::Reason;
 use crate::price::Price;
+use crate::reason::Reason;
 use crate::state::State;
 use crate::units::{DAY, duration, epoch};
 

@@ -41,6 +41,7 @@ mod listing;
 mod policy;
 mod price;
 mod rate;
+mod reason;
 mod rhythm;
 pub mod simulate;
 mod spread;
@@ -49,9 +50,8 @@ mod units;
 
 pub use backoff::{ErrorClass, LONG_FAILURE, MAX_BACKOFF, MAX_RETRY_AFTER, MAX_WAIT, backoff};
 pub use hints::{FLOOR, Hints};
-pub use policy::{
-    DOUBLING_FROM, DOUBLING_TO, Due, Outcome, Policy, Poll, Reason, first_poll, next_poll,
-};
+pub use policy::{DOUBLING_FROM, DOUBLING_TO, Due, Outcome, Policy, Poll, first_poll, next_poll};
 pub use price::{Budget, Demand, Price, PriceControl};
+pub use reason::Reason;
 pub use spread::{jitter, next_on_grid, phase};
 pub use state::{Sighting, State};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::adaptive::{forecasts, safe_items};
 use crate::hints::Hints;
-use crate::policy::Reason;
+use crate::reason::Reason;
 use crate::state::State;
 use crate::units::{DAY, HOUR, duration};
 

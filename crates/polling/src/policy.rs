@@ -11,6 +11,7 @@ use crate::backoff::{ErrorClass, backoff};
 use crate::hints::{FLOOR, Hints};
 use crate::listing;
 use crate::price::Price;
+use crate::reason::Reason;
 use crate::spread::{jittered, jittered_interval, next_on_grid};
 use crate::state::{Sighting, State};
 use crate::units::after;
@@ -76,28 +77,6 @@ pub struct Poll<'a> {
 pub struct Due {
     pub at: Timestamp,
     pub reason: Reason,
-}
-
-/// Why a feed is polled when it is, for users to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reason {
-    /// It was never polled.
-    First,
-    /// The interval of the policy has passed.
-    Interval,
-    /// The expected waiting is worth a request.
-    Price,
-    /// Later, items could have left the document unseen.
-    Window,
-    /// The publisher, or our own floor, allows it no sooner.
-    Floor,
-    /// However quiet, it is polled once in a while.
-    Ceiling,
-    /// The publisher skips the hours before.
-    SkippedHours,
-    /// It failed.
-    Error,
 }
 
 /// When a feed that was never polled is due: at its phase, so that the feeds of a

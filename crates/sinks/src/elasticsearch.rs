@@ -24,7 +24,7 @@ use tidings_net::Response;
 use tidings_net::http::Method;
 use tokio::sync::Mutex;
 
-use crate::config::{BuildError, Context, yes};
+use crate::context::{BuildError, Context, yes};
 use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::licensed_text;
 use crate::page_source::PageSource;

@@ -10,7 +10,7 @@ use tidings_net::http::{HeaderName, HeaderValue, Method, header};
 use tidings_net::{Client, Failure, Purpose, Redirects, Request, Response, retry_after};
 use tidings_url::FetchUrl;
 
-use crate::config::BuildError;
+use crate::context::BuildError;
 use crate::secret::Secret;
 use crate::sink::Verdict;
 

@@ -20,7 +20,7 @@ use tidings_net::Response;
 use tidings_net::http::{HeaderValue, Method, header};
 use tidings_url::legacy::flattened_url_id;
 
-use crate::config::{BuildError, Context};
+use crate::context::{BuildError, Context};
 use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict, runs};

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tidings_document::Document;
 use tidings_net::http::Method;
 
-use crate::config::{BuildError, Context};
+use crate::context::{BuildError, Context};
 use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::secret;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use tidings_document::Document;
 
-use crate::config::{Context, yes};
+use crate::context::{Context, yes};
 use crate::licensed_text;
 use crate::rotating_files::{
     CompleteRecords, Format, Record, RecordKey, RotatingFiles, record_revision,

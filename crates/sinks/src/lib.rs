@@ -5,6 +5,7 @@
 //! All HTTP goes through `tidings_net::Client`; time comes in as an argument.
 
 mod config;
+mod context;
 mod elasticsearch;
 mod endpoint;
 mod firestore;
@@ -20,7 +21,8 @@ mod sink;
 mod warc;
 mod webhook;
 
-pub use config::{BuildError, Context, Environment, SinkConfig, build};
+pub use config::{SinkConfig, build};
+pub use context::{BuildError, Context, Environment};
 pub use elasticsearch::ElasticsearchConfig;
 pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, SourceError};
 pub use gorse::GorseConfig;

@@ -24,7 +24,7 @@ use tidings_net::Client;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use crate::config::{BuildError, Context, yes};
+use crate::context::{BuildError, Context, yes};
 use crate::licensed_text;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};

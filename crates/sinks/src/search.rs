@@ -17,7 +17,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use tidings_document::Document;
 
-use crate::config::{Context, yes};
+use crate::context::{Context, yes};
 use crate::licensed_text;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::config::{BuildError, Context};
+use crate::context::{BuildError, Context};
 
 /// A text that is never printed.
 #[derive(Clone, PartialEq, Eq)]

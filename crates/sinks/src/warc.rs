@@ -17,7 +17,7 @@ use serde::Deserialize;
 use tidings_document::Document;
 use tidings_text::hex;
 
-use crate::config::{Context, yes};
+use crate::context::{Context, yes};
 use crate::licensed_text;
 use crate::page_source::{Page, PageSource};
 use crate::rotating_files::{

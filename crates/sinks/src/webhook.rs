@@ -15,7 +15,7 @@ use tidings_net::http::{HeaderName, HeaderValue, Method};
 use tidings_net::{Failure, Response};
 use tidings_text::hex;
 
-use crate::config::{BuildError, Context, yes};
+use crate::context::{BuildError, Context, yes};
 use crate::endpoint::{Body, Endpoint, transport_error};
 use crate::licensed_text;
 use crate::secret::{self, Secret};

@@ -10,6 +10,7 @@ use tidings_url::{FetchUrl, Rules};
 use crate::judge::{Judge, Reason, Site, Verdict};
 use crate::link::{Link, Listing, links};
 use crate::trap::{self, Trap};
+use crate::words;
 
 /// Clear articles of one shape that make others of it familiar.
 const MIN_FAMILIAR: usize = 3;
@@ -129,7 +130,7 @@ fn session_params(links: &[Link], site: &Site<'_>, traps: &mut Traps) -> Vec<Str
     let ours = links.iter().filter(|link| link.url.is_same_site(site.home));
     for link in ours {
         for (name, value) in link.url.as_url().query_pairs() {
-            if trap::is_session(&name.to_ascii_lowercase(), &value) {
+            if words::is_session(&name.to_ascii_lowercase(), &value) {
                 traps.record(Trap::SessionId, &link.url);
                 if !names.iter().any(|known| *known == name) {
                     names.push(name.into_owned());

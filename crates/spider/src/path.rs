@@ -4,7 +4,6 @@
 use jiff::civil::Date;
 use tidings_url::FetchUrl;
 
-use crate::trap;
 use crate::words;
 
 /// Parts and parameters that are read; an address with more is a trap.
@@ -46,7 +45,7 @@ impl Parts {
             .query_pairs()
             .take(MAX_PARTS)
             .map(|(name, value)| (name.to_ascii_lowercase(), value.into_owned()))
-            .filter(|(name, value)| !trap::is_session(name, value))
+            .filter(|(name, value)| !words::is_session(name, value))
             .collect();
         Self {
             segments,

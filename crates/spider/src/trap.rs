@@ -86,11 +86,6 @@ pub(crate) fn of_list(parts: &Parts, today: Date) -> Option<Trap> {
     (several || has_param(words::is_facet)).then_some(Trap::Facets)
 }
 
-/// Whether the parameter holds the session of a visitor.
-pub(crate) fn is_session(name: &str, value: &str) -> bool {
-    words::is_session_param(name) || (words::may_be_session_param(name) && is_token(value))
-}
-
 /// Whether `longer` is `shorter` and something behind it.
 pub(crate) fn extends(longer: &FetchUrl, shorter: &FetchUrl) -> bool {
     let (longer, shorter) = (longer.as_url().path(), shorter.as_url().path());
@@ -116,13 +111,6 @@ fn repeats(segments: &[String]) -> bool {
 fn holds_session(segment: &str) -> bool {
     let behind = segment.split(';').skip(1);
     let mut pairs = behind.filter_map(|pair| pair.split_once('='));
-    pairs.any(|(name, value)| is_session(name, value))
+    pairs.any(|(name, value)| words::is_session(name, value))
         || (segment.starts_with("(s(") && segment.ends_with("))"))
-}
-
-/// Long, and of letters and digits as no word is.
-fn is_token(text: &str) -> bool {
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let has = |test: fn(&u8) -> bool| text.bytes().any(|byte| test(&byte));
-    text.len() >= 16 && is_plain && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }

@@ -383,3 +383,15 @@ pub(crate) fn may_be_session_param(name: &str) -> bool {
             | "hash"
     )
 }
+
+/// Whether the parameter holds the session of a visitor.
+pub(crate) fn is_session(name: &str, value: &str) -> bool {
+    is_session_param(name) || (may_be_session_param(name) && is_token(value))
+}
+
+/// Long, and of letters and digits as no word is.
+fn is_token(text: &str) -> bool {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let has = |test: fn(&u8) -> bool| text.bytes().any(|byte| test(&byte));
+    text.len() >= 16 && is_plain && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+}

@@ -12,8 +12,9 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use serde::Serialize;
 
-pub use label::from_content_type;
 pub use unicode::undo_double_encoding;
+
+pub use crate::content_type::from_content_type;
 
 /// Detection does not improve beyond this many bytes.
 const MAX_DETECTION_SAMPLE: usize = 64 * 1024;

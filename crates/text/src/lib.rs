@@ -15,6 +15,7 @@
 
 pub mod base64;
 pub mod charset;
+mod content_type;
 pub mod entities;
 pub mod hex;
 pub mod meta;

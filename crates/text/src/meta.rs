@@ -2,7 +2,7 @@
 //! the charset and for a refresh, which are needed before anything is parsed.
 //! Looks at a bounded number of bytes.
 
-use crate::charset;
+use crate::content_type::from_content_type;
 
 /// HTML wants the charset within 1,024 bytes; real pages are later than that.
 const MAX_SCAN: usize = 8 * 1024;
@@ -23,7 +23,7 @@ impl Meta {
     pub fn declared_charset(&self) -> Option<&str> {
         let is_type = self.http_equiv.as_deref() == Some("content-type");
         let content_type = self.content.as_deref().filter(|_| is_type);
-        let from_type = || charset::from_content_type(content_type?);
+        let from_type = || from_content_type(content_type?);
         self.charset.as_deref().or_else(from_type)
     }
 }

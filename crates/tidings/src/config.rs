@@ -14,10 +14,11 @@ use std::time::Duration;
 use tracing::Level;
 
 pub(crate) use net::NetConfig;
-pub(crate) use settings::{ConfigError, Origin, Settings};
+pub(crate) use settings::{Origin, Settings};
 pub(crate) use sinks::NamedSink;
 
 use crate::cli::Cli;
+use crate::config_error::ConfigError;
 
 /// Everything that can be configured.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 /// The end of a command that did not work.
 #[derive(Debug)]

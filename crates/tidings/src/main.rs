@@ -5,6 +5,7 @@
 mod cli;
 mod commands;
 mod config;
+mod config_error;
 mod demo;
 mod doctor;
 mod failure;

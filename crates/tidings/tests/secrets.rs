@@ -399,7 +399,10 @@ fn no_secret_is_ever_said() {
         let at = |(path, text): &(String, String)| path == place && text.contains(part);
         said.iter().any(at)
     };
-    assert!(has("the log", "answered"), "the log is at debug level");
+    assert!(
+        has("the log", "request finished"),
+        "the log is at debug level"
+    );
     assert!(
         has("/settings", "***"),
         "settings are shown, with passwords hidden"

@@ -7,12 +7,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use tidings_url::{FetchUrl, HostKey, ProxyHosts};
 
 use super::cache::{RobotsCache, RobotsCacheError, RobotsRecord};
 use super::rules::{RobotsRules, Verdict};
-use crate::client::{Client, Redirects};
+use crate::client::{Client, RedirectCheck, Redirects};
 use crate::failure::{Class, Failure};
 use crate::request::{Purpose, Request, Response};
 use crate::retry_after::retry_after;
@@ -300,5 +301,13 @@ fn after(start: Timestamp, wait: Duration) -> Timestamp {
 fn cache_failure(error: RobotsCacheError) -> Failure {
     Failure::Store {
         why: error.to_string(),
+    }
+}
+
+/// Followed where the robots.txt of the target allows it.
+#[async_trait]
+impl RedirectCheck for RobotsGate {
+    async fn check_redirect(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+        self.permit(to).await.map(drop)
     }
 }

@@ -6,9 +6,7 @@ use std::time::Duration;
 use tidings_url::FetchUrl;
 
 use super::pattern::{Pattern, normalize};
-
-/// As much as RFC 9309 §2.5 obliges every crawler to read.
-pub(crate) const MAX_FILE_BYTES: usize = 500 * 1024;
+use crate::limits::MAX_ROBOTS_BYTES;
 
 /// A longer delay would freeze a host; it is clamped, and reported as clamped.
 const MAX_CRAWL_DELAY: Duration = Duration::from_secs(60);
@@ -43,7 +41,7 @@ pub enum Verdict {
 impl RobotsRules {
     /// Reads a file for a product token such as `Tidings`.
     pub fn parse(file: &[u8], product: &str) -> Self {
-        let file = &file[..file.len().min(MAX_FILE_BYTES)];
+        let file = &file[..file.len().min(MAX_ROBOTS_BYTES)];
         let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
         let text = String::from_utf8_lossy(file);
         let (mut ours, mut everyones) = (Group::default(), Group::default());

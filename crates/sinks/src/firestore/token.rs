@@ -15,7 +15,7 @@ use tidings_net::Client;
 use tidings_net::http::Method;
 use tokio::sync::Mutex;
 
-use crate::config::BuildError;
+use crate::context::BuildError;
 use crate::endpoint::{Body, Endpoint};
 use crate::secret::Secret;
 

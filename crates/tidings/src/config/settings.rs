@@ -12,6 +12,7 @@ use toml::{Table, Value};
 
 use super::table::{OTHER_VARIABLES, SETTINGS, Setting, setting};
 use crate::cli::Global;
+use crate::config_error::ConfigError;
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,24 +40,6 @@ impl Serialize for Origin {
     }
 }
 
-/// All problems of the configuration, each with its place.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ConfigError(Vec<String>);
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [problem] => write!(f, "{problem}"),
-            problems => {
-                write!(f, "the configuration has {} problems", problems.len())?;
-                problems
-                    .iter()
-                    .try_for_each(|problem| write!(f, "\n  {problem}"))
-            }
-        }
-    }
-}
-
 /// The contents of a configuration file.
 #[derive(Debug)]
 pub(crate) struct File {
@@ -71,12 +54,6 @@ impl File {
     }
 }
 
-impl ConfigError {
-    pub(super) fn new(problems: Vec<String>) -> Self {
-        Self(problems)
-    }
-}
-
 /// Reads the named file, or `tidings.toml` if there is one.
 pub(crate) fn read_file(named: Option<&Path>) -> Result<Option<File>, ConfigError> {
     let path = named.unwrap_or(Path::new("tidings.toml"));
@@ -86,7 +63,7 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<Option<File>, ConfigErro
             return Ok(None);
         }
         Err(error) => {
-            return Err(ConfigError(vec![format!(
+            return Err(ConfigError::new(vec![format!(
                 "{} can't be read: {error}",
                 path.display()
             )]));
@@ -97,7 +74,7 @@ pub(crate) fn read_file(named: Option<&Path>) -> Result<Option<File>, ConfigErro
 
 fn parse_file(path: &Path, text: &str) -> Result<File, ConfigError> {
     let table = text.parse().map_err(|error: toml::de::Error| {
-        ConfigError(vec![format!(
+        ConfigError::new(vec![format!(
             "{}: {}",
             path.display(),
             error.to_string().trim_end()
@@ -128,7 +105,7 @@ pub(crate) fn flags(global: &Global) -> Result<Vec<Flag>, ConfigError> {
     let mut flags = Vec::new();
     for pair in &global.set {
         let Some((key, value)) = pair.split_once('=') else {
-            return Err(ConfigError(vec![format!(
+            return Err(ConfigError::new(vec![format!(
                 "--set {pair}: KEY=VALUE is expected"
             )]));
         };
@@ -231,7 +208,7 @@ impl Settings {
         }
         problems.extend(unknown_variables(environment));
         if !problems.is_empty() {
-            return Err(ConfigError(problems));
+            return Err(ConfigError::new(problems));
         }
         let resolved = |setting: &'static Setting| {
             let (value, origin) = values

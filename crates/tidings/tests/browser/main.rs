@@ -32,12 +32,16 @@ fn world() -> WorldConfig {
     }
 }
 
-/// Sites with a feed, a unique name and usual robots rules.
+/// Sites with a feed, a unique name, usual robots rules and enough articles by now.
 fn ordinary(config: &WorldConfig) -> Vec<u32> {
     let world = World::new(config.clone(), 80);
+    let now = SimClock::real().now();
     let mut names = BTreeSet::new();
-    let is_ordinary =
-        |site: &Site| site.robots == RobotsKind::Usual && names.insert(site.name.clone());
+    let is_ordinary = |site: &Site| {
+        site.robots == RobotsKind::Usual
+            && site.latest(now, 5).count() == 5
+            && names.insert(site.name.clone())
+    };
     let sites = world.sites().filter(is_ordinary);
     sites.map(|site| site.index).take(12).collect()
 }
