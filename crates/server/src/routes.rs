@@ -24,6 +24,8 @@ pub(crate) fn api() -> &'static [Route] {
 pub struct RouteDescription {
     pub method: &'static str,
     pub path: &'static str,
+    /// As the OpenAPI document and the audit log show it.
+    pub summary: &'static str,
     pub role: Option<Role>,
     pub is_page: bool,
     pub takes_form: bool,
@@ -37,6 +39,7 @@ pub fn described_routes() -> Vec<RouteDescription> {
     let describe = |route: &'static Route| RouteDescription {
         method: route.method.as_str(),
         path: route.path,
+        summary: route.summary,
         role: route.role,
         is_page: route.surface == Surface::Page,
         takes_form: route.body == RequestBody::Form,
