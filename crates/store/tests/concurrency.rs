@@ -666,3 +666,65 @@ async fn a_document_that_commits_late_is_never_skipped() {
     slow.commit().await.unwrap();
     assert_eq!(wait_for(cursor, 1).await.0, ["slower"]);
 }
+
+async fn connect(address: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until `count` sessions of a database wait for locks.
+async fn until_waiting(client: &tokio_postgres::Client, count: i64) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client
+        .query_one(waiting, &[])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        < count
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The completion of a redirect locks the hosts of both URLs, and then inserts its
+/// target.
+#[tokio::test]
+async fn a_submit_and_a_redirect_to_the_same_url_do_not_deadlock() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (known, target) = ("https://h.example/known", "https://h.example/target");
+    store.submit(&[submission(known)]).await.unwrap();
+    let (mut redirect, observer) = (connect(&address).await, connect(&address).await);
+    // The first to detect a deadlock is its victim.
+    redirect
+        .batch_execute("SET deadlock_timeout = '10ms'")
+        .await
+        .unwrap();
+    let redirect = redirect.transaction().await.unwrap();
+    let (host, url) = (id(target).host.0, id(target).url.0);
+    redirect
+        .query(
+            "SELECT host_id FROM hosts WHERE host_id = $1 FOR NO KEY UPDATE",
+            &[&host],
+        )
+        .await
+        .unwrap();
+    let submitted = tokio::spawn({
+        let store = store.clone();
+        async move { store.submit(&[submission(target)]).await }
+    });
+    until_waiting(&observer, 1).await;
+    redirect
+        .execute(
+            "INSERT INTO urls (host_id, url_id, key_tail, url, source_id, origin, priority, depth, norm_v, status, discovered_at, updated_at)
+             SELECT host_id, $2, key_tail, $3, source_id, origin, priority, depth, norm_v, 2, discovered_at, updated_at FROM urls WHERE host_id = $1",
+            &[&host, &&url[..], &target],
+        )
+        .await
+        .unwrap();
+    redirect.commit().await.unwrap();
+    assert_eq!(submitted.await.unwrap().unwrap(), [Verdict::Known]);
+}

@@ -1,4 +1,5 @@
-//! Adds, deletes and requeues frontier rows.
+//! Adds, deletes and requeues frontier rows. The order of locks: hosts, new ones
+//! first and each by id, and only then rows of `urls` and `queue`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,23 +77,17 @@ pub(super) async fn submit(
     if new.is_empty() && raised.is_empty() {
         return Ok(verdicts);
     }
+    add_hosts(connection, batch, &new, delay_ms, max_in_flight).await?;
+    let touched = new.iter().chain(raised.iter().map(|(at, _)| at));
+    let touched = hosts_of(touched.map(|at| batch[*at].id.host.0));
+    connection.query(LOCK_HOSTS, &[&touched]).await?;
     let mut heads: BTreeMap<i64, QueueHead> = BTreeMap::new();
     let mut improve_head = |host: i64, head: QueueHead| {
         let best = heads.entry(host).or_insert(QueueHead::EMPTY);
         *best = best.better(head, now);
     };
     let mut deltas = CounterDeltas::default();
-    for at in add(
-        connection,
-        batch,
-        &new,
-        delay_ms,
-        max_in_flight,
-        now,
-        &mut verdicts,
-    )
-    .await?
-    {
+    for at in add(connection, batch, &new, now, &mut verdicts).await? {
         let row = &batch[at];
         improve_head(
             row.id.host.0,
@@ -103,13 +98,6 @@ pub(super) async fn submit(
         );
         deltas.add(row.source_id, row.origin, Status::Pending, 1);
     }
-    let candidates: Vec<i64> = hosts_of(
-        heads
-            .keys()
-            .copied()
-            .chain(raised.iter().map(|(at, _)| batch[*at].id.host.0)),
-    );
-    connection.query(LOCK_HOSTS, &[&candidates]).await?;
     for (at, head) in raise(connection, batch, &raised, now).await? {
         verdicts[at] = Verdict::Raised;
         let best = heads.entry(batch[at].id.host.0).or_insert(QueueHead::EMPTY);
@@ -125,13 +113,33 @@ pub(super) async fn submit(
     Ok(verdicts)
 }
 
-/// Inserts hosts, URLs and queue rows; returns the positions that were really new.
-async fn add(
+async fn add_hosts(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
     new: &[usize],
     delay_ms: i32,
     max_in_flight: i16,
+) -> Result<()> {
+    let names: BTreeMap<i64, &str> = new
+        .iter()
+        .map(|at| (batch[*at].id.host.0, batch[*at].host_key.as_str()))
+        .collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let (ids, keys): (Vec<i64>, Vec<&str>) = names.into_iter().unzip();
+    connection
+        .execute(ADD_HOSTS, &[&ids, &keys, &delay_ms, &max_in_flight])
+        .await
+        .map(drop)
+}
+
+/// Inserts URLs and queue rows; returns the positions that were really new. The
+/// hosts are locked.
+async fn add(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    new: &[usize],
     now: i64,
     verdicts: &mut [Verdict],
 ) -> Result<Vec<usize>> {
@@ -139,17 +147,6 @@ async fn add(
         return Ok(Vec::new());
     }
     let rows: Vec<&Prepared> = new.iter().map(|at| &batch[*at]).collect();
-    let names: BTreeMap<i64, &str> = rows
-        .iter()
-        .map(|row| (row.id.host.0, row.host_key.as_str()))
-        .collect();
-    let (host_ids, host_keys): (Vec<i64>, Vec<&str>) = names.into_iter().unzip();
-    connection
-        .execute(
-            ADD_HOSTS,
-            &[&host_ids, &host_keys, &delay_ms, &max_in_flight],
-        )
-        .await?;
     let column = |of: fn(&Prepared) -> i16| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
     let hosts: Vec<i64> = rows.iter().map(|row| row.id.host.0).collect();
     let urls: Vec<&[u8]> = rows.iter().map(|row| &row.id.url.0[..]).collect();
@@ -177,7 +174,7 @@ async fn add(
             ],
         )
         .await?;
-    // A concurrent submitter may have inserted some of them.
+    // Another transaction may have inserted some of them before the hosts were locked.
     let mut position: HashMap<(i64, &[u8]), usize> = rows
         .iter()
         .zip(new)
