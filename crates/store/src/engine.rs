@@ -21,9 +21,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// The current time by the clock that all users of this store share.
     async fn now(&self) -> Result<Moment>;
 
-    /// Adds URLs to the frontier; one verdict each, in order. The batch is sorted
-    /// by id, without duplicates, and has at most a thousand rows.
-    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>>;
+    /// Adds URLs to the frontier; one verdict each, in order, `None` where the title
+    /// was seen before. The batch is sorted by id, without duplicates, and has at
+    /// most a thousand rows.
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>>;
 
     /// Leases URLs of hosts that may be fetched now.
     async fn claim(&self, request: &ClaimRequest, sequence: ClaimSequence) -> Result<Claimed>;

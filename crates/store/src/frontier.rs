@@ -128,6 +128,9 @@ impl Target {
     }
 }
 
+/// The hash of a title within a week.
+pub type TitleHash = [u8; 16];
+
 /// The result for one submitted URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -238,7 +238,7 @@ impl Engine for PostgresEngine {
         }
     }
 
-    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>> {
         let (mut connection, now) = self.begin(DURABLE).await?;
         let verdicts = submit::submit(
             &mut connection,

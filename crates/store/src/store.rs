@@ -14,14 +14,16 @@ use crate::complete::prepare_completion;
 use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
-use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
+use crate::frontier::{
+    ClaimRequest, Claimed, Completion, LeaseToken, Submission, TitleHash, Verdict,
+};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
 use crate::options::StoreOptions;
 use crate::postgres::{self, PostgresEngine};
 use crate::sqlite::{self, SqliteEngine};
-use crate::submission::{BATCH, Plan};
+use crate::submission::{BATCH, Plan, Position};
 
 /// Attempts of a call that met a deadlock or a lost connection.
 const MAX_ATTEMPTS: u32 = 4;
@@ -82,7 +84,22 @@ impl Store {
     /// Adds URLs to the frontier. One verdict for each, in order; when this
     /// returns, they are durable. Idempotent.
     pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {
-        let plan = Plan::of(submissions);
+        let verdicts = self.submit_plan(&Plan::of(submissions, &[])).await?;
+        let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Known);
+        Ok(verdicts.into_iter().map(known).collect())
+    }
+
+    /// The same, and records the title of each in the same transaction. `None` where
+    /// the source has listed the title before: such a URL is not submitted.
+    pub async fn submit_titled(
+        &self,
+        submissions: &[Submission],
+        titles: &[Option<TitleHash>],
+    ) -> Result<Vec<Option<Verdict>>> {
+        self.submit_plan(&Plan::of(submissions, titles)).await
+    }
+
+    async fn submit_plan(&self, plan: &Plan) -> Result<Vec<Option<Verdict>>> {
         let mut verdicts = Vec::with_capacity(plan.batches.len());
         for batch in &plan.batches {
             verdicts.push(
@@ -90,9 +107,10 @@ impl Store {
                     .await?,
             );
         }
-        let verdict = |(batch, row, repeated): &(usize, usize, bool)| match repeated {
-            true => Verdict::Known,
-            false => verdicts[*batch][*row],
+        let verdict = |position: &Position| match *position {
+            Position::Row(batch, row) => verdicts[batch][row],
+            Position::Repeated => Some(Verdict::Known),
+            Position::TitleSeen => None,
         };
         Ok(plan.positions.iter().map(verdict).collect())
     }

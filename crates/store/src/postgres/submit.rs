@@ -1,13 +1,13 @@
-//! Adds, deletes and requeues frontier rows. The order of locks: hosts, new ones
-//! first and each by id, and only then rows of `urls` and `queue`.
+//! Adds, deletes and requeues frontier rows. The order of locks: titles, hosts (new
+//! ones first, each by id), and only then rows of `urls` and `queue`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::pool::Connection;
 use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_counter_deltas};
 use crate::counters::{CounterDeltas, stored_status};
 use crate::error::Result;
-use crate::frontier::{Status, Verdict};
+use crate::frontier::{Status, TitleHash, Verdict};
 use crate::ids::FrontierId;
 use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
@@ -21,6 +21,10 @@ const KNOWN: &str = "SELECT k.at::INTEGER, u.host_id IS NOT NULL AND u.status = 
     LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id
     LEFT JOIN aliases a ON a.host_id = k.host_id AND a.url_id = k.url_id
     WHERE u.host_id IS NOT NULL OR a.host_id IS NOT NULL";
+
+const ADD_TITLES: &str = "INSERT INTO seen_titles (source_id, title_hash, seen_at)
+    SELECT source_id, title_hash, $3 FROM unnest($1::BIGINT[], $2::BYTEA[]) AS t(source_id, title_hash)
+    ON CONFLICT DO NOTHING RETURNING source_id, title_hash";
 
 pub(super) const ADD_HOSTS: &str = "INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight)
     SELECT host_id, host_key, $3, $4 FROM unnest($1::BIGINT[], $2::TEXT[]) AS h(host_id, host_key) ORDER BY host_id
@@ -43,7 +47,53 @@ const IMPROVE_HEADS: &str = "UPDATE hosts SET head_priority = n.priority, head_d
            OR (n.due_at <= $4 AND (hosts.head_due > $4 OR hosts.head_priority < n.priority))
            OR (n.due_at > $4 AND hosts.head_due > n.due_at))";
 
+/// Submits the URLs whose titles are new; `None` for the others.
 pub(super) async fn submit(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    delay_ms: i32,
+    max_in_flight: i16,
+    now: i64,
+) -> Result<Vec<Option<Verdict>>> {
+    if batch.iter().all(|row| row.title.is_none()) {
+        let verdicts = submit_all(connection, batch, delay_ms, max_in_flight, now).await?;
+        return Ok(verdicts.into_iter().map(Some).collect());
+    }
+    let new = record_titles(connection, batch, now).await?;
+    let is_wanted = |row: &&Prepared| {
+        row.title
+            .is_none_or(|title| new.contains(&(row.source_id, title)))
+    };
+    let wanted: Vec<Prepared> = batch.iter().filter(is_wanted).cloned().collect();
+    let verdicts = submit_all(connection, &wanted, delay_ms, max_in_flight, now).await?;
+    let mut verdicts = verdicts.into_iter();
+    Ok(batch
+        .iter()
+        .map(|row| is_wanted(&row).then(|| verdicts.next()).flatten())
+        .collect())
+}
+
+/// Records titles, in order; returns those that are new to their source.
+async fn record_titles(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    now: i64,
+) -> Result<HashSet<(i64, TitleHash)>> {
+    let titles: BTreeSet<(i64, TitleHash)> = batch
+        .iter()
+        .filter_map(|row| Some((row.source_id, row.title?)))
+        .collect();
+    let (sources, hashes): (Vec<i64>, Vec<&[u8]>) =
+        titles.iter().map(|(id, hash)| (*id, &hash[..])).unzip();
+    let rows = connection
+        .query(ADD_TITLES, &[&sources, &hashes, &now])
+        .await?;
+    let new =
+        |row: &tokio_postgres::Row| Some((row.get(0), row.get::<_, &[u8]>(1).try_into().ok()?));
+    Ok(rows.iter().filter_map(new).collect())
+}
+
+async fn submit_all(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
     delay_ms: i32,
