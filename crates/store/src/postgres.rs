@@ -358,11 +358,12 @@ impl Engine for PostgresEngine {
 
     fn queue_statements(&self) -> &'static QueueSql {
         &QueueSql {
-            select: "SELECT host_id, url_id, priority, due_at, owner, attempt, crashes FROM queue
+            // A leased row has its priority negated.
+            select: "SELECT host_id, url_id, abs(priority), due_at, owner, attempt, crashes FROM queue
                  WHERE (host_id, url_id) > ($1, $2) ORDER BY host_id, url_id LIMIT $3",
             insert: &[
                 "INSERT INTO queue (host_id, url_id, priority, due_at, owner, attempt, crashes)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+                 VALUES ($1, $2, CAST($3 AS SMALLINT) * CASE WHEN $5::BIGINT IS NULL THEN 1 ELSE -1 END, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
             ],
         }
     }

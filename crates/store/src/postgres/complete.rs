@@ -20,7 +20,7 @@ const DEQUEUE: &str = "DELETE FROM queue q
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, q.due_at";
 
 // The host is locked: its queue can't change between the two reads.
-const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0
+const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0, priority = abs(q.priority)
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, due_at)
     JOIN queue before ON before.host_id = n.host_id AND before.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, before.due_at";

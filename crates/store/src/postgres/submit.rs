@@ -394,7 +394,7 @@ pub(super) async fn requeue(
             "INSERT INTO queue (host_id, url_id, priority, due_at, attempt)
              SELECT u.host_id, u.url_id, u.priority, $3, u.attempts
              FROM unnest($1::BIGINT[], $2::BYTEA[]) AS k(host_id, url_id) JOIN urls u ON u.host_id = k.host_id AND u.url_id = k.url_id
-             ON CONFLICT (host_id, url_id) DO UPDATE SET due_at = excluded.due_at, owner = NULL, crashes = 0",
+             ON CONFLICT (host_id, url_id) DO UPDATE SET due_at = excluded.due_at, owner = NULL, crashes = 0, priority = abs(queue.priority)",
             &[&host_ids, &url_ids, &now],
         )
         .await?;

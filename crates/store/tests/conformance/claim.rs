@@ -19,6 +19,7 @@ on_both_engines!(
     a_huge_host_does_not_starve_others,
     low_priority_is_not_starved,
     an_expired_lease_is_claimed_again_and_the_old_worker_is_refused,
+    a_url_whose_lease_expired_keeps_its_place,
     an_extended_lease_is_not_lost,
     a_late_completion_does_not_release_the_host_of_another,
     a_released_url_is_claimable_again_without_a_retry,
@@ -226,6 +227,42 @@ async fn an_expired_lease_is_claimed_again_and_the_old_worker_is_refused(t: Fixt
         t.events("https://a.example/x").await,
         ["discovered", "lease_expired", "fetched"]
     );
+    t.assert_counters_match().await;
+}
+
+async fn a_url_whose_lease_expired_keeps_its_place(t: Fixture) {
+    let url = |name: &str| format!("https://a.example/{name}");
+    for name in ["first", "second", "third"] {
+        t.submit(&[&url(name)]).await;
+        t.advance(SECOND);
+    }
+    let lost = t.claim_one().await;
+    assert_eq!(lost.url.as_str(), url("first"));
+    t.submit(&[&url("last")]).await;
+    t.advance(MINUTE);
+    let found = t.claim_one().await;
+    assert_eq!(found.url.as_str(), url("first"), "not behind the backlog");
+    t.advance(MINUTE);
+    // Its place is within its priority.
+    t.store.submit(&[urgent(&url("urgent"), 9)]).await.unwrap();
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        let claim = t.claim_one().await;
+        assert_eq!(
+            claim.priority,
+            if order.is_empty() { 9 } else { 5 },
+            "{}",
+            claim.url
+        );
+        assert!(t.complete(&claim, fetched()).await);
+        order.push(claim.url.as_str().to_owned());
+        t.advance(SECOND * 2);
+    }
+    assert_eq!(
+        order,
+        ["urgent", "first", "second", "third", "last"].map(url)
+    );
+    assert_eq!(t.claim(1).await, []);
     t.assert_counters_match().await;
 }
 
