@@ -154,7 +154,8 @@ impl Store {
     /// that is still held counts `weight` more crashes.
     pub async fn blame_for_crash(&self, lease_tokens: &[LeaseToken], weight: u16) -> Result<()> {
         let sql = format!(
-            "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
+            "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL
+                AND EXISTS (SELECT 1 FROM urls WHERE host_id = $2 AND url_id = $3 AND discovered_at = $5)",
             self.lease_sql().leases
         );
         let blame = |lease_token: &LeaseToken| {
@@ -163,6 +164,7 @@ impl Store {
                 Value::Int(lease_token.id.host.0),
                 Value::from(&lease_token.id.url.0[..]),
                 Value::Int(i64::from(lease_token.attempt)),
+                Value::from(lease_token.discovered_at),
             ];
             Statement::new(sql.clone(), values)
         };

@@ -48,7 +48,7 @@ const LEASE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.att
     JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id
     RETURNING q.host_id, q.url_id, q.attempt, u.key_tail, u.url, u.source_id, u.origin, abs(q.priority), u.depth, u.retry_count,
-              u.etag, u.last_modified, u.content_hash, u.item, u.status, u.last_fetched_at";
+              u.etag, u.last_modified, u.content_hash, u.item, u.status, u.last_fetched_at, u.discovered_at";
 
 const CHECK_OUT: &str = "UPDATE hosts h SET in_flight = n.in_flight, lease_until = $3::BIGINT, last_start_at = $4::BIGINT,
         gate_at = CASE WHEN n.in_flight < h.max_in_flight THEN $4::BIGINT + h.delay_ms ELSE $3::BIGINT END
@@ -278,6 +278,7 @@ fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> 
                 url: url_id,
             },
             attempt: row.get(2),
+            discovered_at: Moment(row.get(16)),
         },
         key: url_id.with_tail(half_key(row.get(3))?),
         url: FetchUrl::parse(row.get(4)).map_err(|error| StoreError::corrupt("url", error))?,
@@ -363,14 +364,19 @@ pub(super) async fn extend_leases(
         .iter()
         .map(|lease_token| lease_token.attempt)
         .collect();
+    let discovered: Vec<i64> = lease_tokens
+        .iter()
+        .map(|lease_token| lease_token.discovered_at.0)
+        .collect();
     let rows = connection
         .query(
             "UPDATE queue q SET due_at = $4
-             FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[]) WITH ORDINALITY AS n(host_id, url_id, attempt, at)
+             FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $6::BIGINT[]) WITH ORDINALITY AS n(host_id, url_id, attempt, discovered_at, at)
+             JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
              WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL
                 AND q.due_at > $5
              RETURNING n.at::INTEGER, q.host_id",
-            &[&hosts, &urls, &attempts, &until, &now],
+            &[&hosts, &urls, &attempts, &until, &now, &discovered],
         )
         .await?;
     let mut extended = vec![false; lease_tokens.len()];

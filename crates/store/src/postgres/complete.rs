@@ -16,12 +16,14 @@ use crate::ids::FrontierId;
 use crate::submission::Prepared;
 
 const DEQUEUE: &str = "DELETE FROM queue q
-    USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[]) AS n(host_id, url_id, attempt, at)
+    USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, discovered_at)
+    JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, q.due_at";
 
 // The host is locked: its queue can't change between the two reads.
 const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0, priority = abs(q.priority)
-    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, due_at)
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[], $6::BIGINT[]) AS n(host_id, url_id, attempt, at, discovered_at, due_at)
+    JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
     JOIN queue before ON before.host_id = n.host_id AND before.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, before.due_at";
 
@@ -169,6 +171,10 @@ async fn end_leases(
             .map(|(_, s)| &s.lease_token.id.url.0[..])
             .collect();
         let attempts: Vec<i32> = part.iter().map(|(_, s)| s.lease_token.attempt).collect();
+        let discovered: Vec<i64> = part
+            .iter()
+            .map(|(_, s)| s.lease_token.discovered_at.0)
+            .collect();
         let positions: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
         let rows = if is_rescheduled {
             let dues: Vec<i64> = part
@@ -176,11 +182,17 @@ async fn end_leases(
                 .map(|(_, s)| now.saturating_add(s.due_in.unwrap_or(0)))
                 .collect();
             connection
-                .query(RESCHEDULE, &[&hosts, &urls, &attempts, &positions, &dues])
+                .query(
+                    RESCHEDULE,
+                    &[&hosts, &urls, &attempts, &positions, &discovered, &dues],
+                )
                 .await?
         } else {
             connection
-                .query(DEQUEUE, &[&hosts, &urls, &attempts, &positions])
+                .query(
+                    DEQUEUE,
+                    &[&hosts, &urls, &attempts, &positions, &discovered],
+                )
                 .await?
         };
         let position = |row: &Row| (row.get::<_, i32>(0).unsigned_abs() as usize, row.get(1));

@@ -75,12 +75,17 @@ fn end_lease(
     let id = completion.lease_token.id;
     let ended = connection
         .prepare_cached(
-            "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
+            "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3
+                AND EXISTS (SELECT 1 FROM urls WHERE host_id = ?1 AND url_id = ?2 AND discovered_at = ?4)
+             RETURNING priority, queued_at, due_at",
         )?
-        .query_row(params![id.host.0, id.url.0, completion.lease_token.attempt], |row| {
-            let until: i64 = row.get(2)?;
-            Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
-        })
+        .query_row(
+            params![id.host.0, id.url.0, completion.lease_token.attempt, completion.lease_token.discovered_at.0],
+            |row| {
+                let until: i64 = row.get(2)?;
+                Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
+            },
+        )
         .optional()?;
     let Some((position, in_time)) = ended else {
         return Ok(None);
