@@ -125,7 +125,7 @@ impl Store {
 
     /// Ends claims: document, deliveries, frontier, host and events in one
     /// transaction. False where the lease was lost meanwhile; nothing is
-    /// written for those.
+    /// written for those. Idempotent: a repetition of what was stored is true.
     pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<bool>> {
         let prepared: Vec<_> = completions.iter().map(prepare_completion).collect();
         let mut accepted = Vec::with_capacity(prepared.len());
@@ -153,24 +153,43 @@ impl Store {
     /// Blames URLs for the crash of a process that was working on them: each lease
     /// that is still held counts `weight` more crashes.
     pub async fn blame_for_crash(&self, lease_tokens: &[LeaseToken], weight: u16) -> Result<()> {
-        let sql = format!(
-            "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL
-                AND EXISTS (SELECT 1 FROM urls WHERE host_id = $2 AND url_id = $3 AND discovered_at = $5)",
-            self.lease_sql().leases
+        let leases = self.lease_sql().leases;
+        let held = format!(
+            "SELECT q.crashes FROM {leases} q JOIN urls u ON u.host_id = q.host_id AND u.url_id = q.url_id
+             WHERE q.host_id = $1 AND q.url_id = $2 AND q.attempt = $3 AND q.owner IS NOT NULL AND u.discovered_at = $4"
         );
-        let blame = |lease_token: &LeaseToken| {
-            let values = [
-                Value::Int(i64::from(weight)),
+        // A repetition finds the count changed.
+        let count = format!(
+            "UPDATE {leases} SET crashes = $5 WHERE host_id = $1 AND url_id = $2 AND attempt = $3 AND owner IS NOT NULL AND crashes = $4"
+        );
+        let key = |lease_token: &LeaseToken| {
+            [
                 Value::Int(lease_token.id.host.0),
                 Value::from(&lease_token.id.url.0[..]),
                 Value::Int(i64::from(lease_token.attempt)),
-                Value::from(lease_token.discovered_at),
-            ];
-            Statement::new(sql.clone(), values)
+            ]
         };
-        self.run(lease_tokens.iter().map(blame).collect())
-            .await
-            .map(drop)
+        let read = |lease_token: &LeaseToken| {
+            let discovered_at = [Value::from(lease_token.discovered_at)];
+            Statement::new(
+                held.clone(),
+                [&key(lease_token)[..], &discovered_at].concat(),
+            )
+        };
+        let found = self.run(lease_tokens.iter().map(read).collect()).await?;
+        let mut counted = Vec::new();
+        for (lease_token, result) in lease_tokens.iter().zip(&found) {
+            for row in &result.rows {
+                let crashes = row.int(0)?;
+                let raised = (crashes + i64::from(weight)).min(i64::from(i16::MAX));
+                let values = [Value::Int(crashes), Value::Int(raised)];
+                counted.push(Statement::new(
+                    count.clone(),
+                    [&key(lease_token)[..], &values].concat(),
+                ));
+            }
+        }
+        self.run(counted).await.map(drop)
     }
 
     /// Deletes URLs from the frontier; returns the number deleted. A worker that is
@@ -269,8 +288,9 @@ impl Store {
             .changed)
     }
 
-    /// Retries deadlocks, serialisation failures and broken connections; every
-    /// engine call is one transaction, so that is safe.
+    /// Retries deadlocks, serialisation failures and broken connections. Every
+    /// engine call is one transaction, and one whose COMMIT lost only its response
+    /// is not repeated, or can be: see [`Engine`].
     async fn with_retry<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &str,

@@ -7,6 +7,7 @@ mod fixture;
 
 use std::collections::{BTreeMap, HashSet};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
     Claim, ClaimRequest, Completion, Moment, Outcome, Store, StoreOptions, Submission, Verdict,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// An address on each engine; the folder lives as long as it is held.
 fn addresses() -> [(String, Option<tempfile::TempDir>); 2] {
@@ -727,4 +729,107 @@ async fn a_submit_and_a_redirect_to_the_same_url_do_not_deadlock() {
         .unwrap();
     redirect.commit().await.unwrap();
     assert_eq!(submitted.await.unwrap().unwrap(), [Verdict::Known]);
+}
+
+/// Forwards connections to a server, and loses the response of one COMMIT: it closes
+/// the connection instead. Which one is counted down.
+async fn lossy_relay(socket: std::path::PathBuf, to_lose: Arc<AtomicI64>) -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = tokio::net::UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(relay(client, server, Arc::clone(&to_lose)));
+        }
+    });
+    port
+}
+
+async fn relay(
+    mut client: tokio::net::TcpStream,
+    mut server: tokio::net::UnixStream,
+    to_lose: Arc<AtomicI64>,
+) -> std::io::Result<()> {
+    let (mut sent, mut received) = (vec![0; 65536], vec![0; 65536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let part = &sent[..read?];
+                if part.is_empty() {
+                    return Ok(());
+                }
+                server.write_all(part).await?;
+                let is_commit = part.windows(6).any(|word| word == b"COMMIT");
+                if is_commit && to_lose.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    let _ = server.read(&mut received).await?;
+                    return Ok(());
+                }
+            }
+            read = server.read(&mut received) => {
+                let part = &received[..read?];
+                if part.is_empty() {
+                    return Ok(());
+                }
+                client.write_all(part).await?;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_response_is_lost_counts_once() {
+    let server = PostgresServer::start(&["fsync=off"]).unwrap();
+    let direct = server.create_database().unwrap();
+    let to_lose = Arc::new(AtomicI64::new(0));
+    let port = lossy_relay(server.socket(), Arc::clone(&to_lose)).await;
+    let name = direct.rsplit('/').next().unwrap();
+    let address = format!("postgres://tidings@127.0.0.1:{port}/{name}");
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let lose = |nth| to_lose.store(nth, Ordering::SeqCst);
+    let assert_lost = || assert!(to_lose.load(Ordering::SeqCst) <= 0);
+    let urls = ["https://a.example/x", "https://b.example/x"];
+
+    lose(1);
+    let titles = [Some([1; 16]), Some([2; 16])];
+    let verdicts = store.submit_titled(&urls.map(submission), &titles).await;
+    assert_eq!(verdicts.unwrap(), [Some(Verdict::New); 2]);
+    assert_lost();
+
+    lose(1);
+    let claimed = store.claim(&ClaimRequest::new(1, 2)).await.unwrap();
+    assert_eq!(claimed.claims.len(), 2, "the leases are not left to expire");
+    assert_lost();
+
+    let tokens: Vec<_> = claimed
+        .claims
+        .iter()
+        .map(|claim| claim.lease_token)
+        .collect();
+    lose(2);
+    store.blame_for_crash(&tokens, 3).await.unwrap();
+    assert_lost();
+    let crashes = "SELECT CAST(sum(crashes) AS BIGINT) FROM queue";
+    let row = connect(&direct)
+        .await
+        .query_one(crashes, &[])
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), 6);
+
+    lose(1);
+    let completions: Vec<_> = tokens
+        .iter()
+        .map(|token| Completion::new(*token, fetched()))
+        .collect();
+    assert_eq!(
+        store.complete(&completions).await.unwrap(),
+        [true; 2],
+        "stored, not lost"
+    );
+    assert_lost();
+    for url in urls {
+        let history = store.explain(id(url)).await.unwrap();
+        let kinds: Vec<_> = history.events.iter().map(|event| &*event.kind).collect();
+        assert_eq!(kinds, ["discovered", "fetched"]);
+    }
 }

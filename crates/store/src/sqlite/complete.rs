@@ -38,10 +38,11 @@ pub(super) fn complete(
     for completion in batch {
         let id = completion.lease_token.id;
         let ended = end_lease(connection, completion, now)?;
-        accepted.push(ended.is_some());
         let Some(in_time) = ended else {
+            accepted.push(is_stored(connection, completion)?);
             continue;
         };
+        accepted.push(true);
         let (source_id, origin, status) = update_url(connection, completion, now)?;
         deltas.add(source_id, origin, Status::Fetching, -1);
         deltas.add(source_id, origin, status, 1);
@@ -63,6 +64,14 @@ pub(super) fn complete(
     }
     write_counter_deltas(connection, &deltas)?;
     Ok(accepted)
+}
+
+/// Whether a completion was stored before.
+fn is_stored(connection: &Connection, completion: &PreparedCompletion) -> rusqlite::Result<bool> {
+    let token = completion.lease_token;
+    connection
+        .prepare_cached("SELECT 1 FROM events WHERE host_id = ?1 AND url_id = ?2 AND kind = ?3 AND detail = ?4 AND at >= ?5")?
+        .exists(params![token.id.host.0, token.id.url.0, completion.event, completion.detail, token.discovered_at.0])
 }
 
 /// Ends the lease and dequeues the URL, or queues it with its next due time. True if
