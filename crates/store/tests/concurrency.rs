@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use fixture::{fetched, id, submission};
 use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
-    Claim, ClaimRequest, Completion, Moment, Outcome, Store, StoreOptions, Submission, Verdict,
+    Claim, ClaimRequest, Completion, Moment, NewDocument, Outcome, Store, StoreOptions, Submission,
+    Verdict,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -729,6 +730,51 @@ async fn a_submit_and_a_redirect_to_the_same_url_do_not_deadlock() {
         .unwrap();
     redirect.commit().await.unwrap();
     assert_eq!(submitted.await.unwrap().unwrap(), [Verdict::Known]);
+}
+
+#[tokio::test]
+async fn of_two_equal_texts_stored_at_once_one_is_the_original() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let urls = ["https://a.example/x", "https://b.example/x"];
+    store.submit(&urls.map(submission)).await.unwrap();
+    let claimed = store.claim(&ClaimRequest::new(1, 2)).await.unwrap();
+    // Both look for an original before one of them commits.
+    let (mut blocker, observer) = (connect(&address).await, connect(&address).await);
+    let blocker = blocker.transaction().await.unwrap();
+    blocker
+        .batch_execute("LOCK TABLE deliveries IN EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for claim in claimed.claims {
+        let store = store.clone();
+        let document = NewDocument {
+            key: claim.key.clone(),
+            source_id: 0,
+            title: "the same".to_owned(),
+            content_hash: Some(b"the same".to_vec()),
+            sketch: None,
+            body: "{}".to_owned(),
+        };
+        let outcome = Outcome::Fetched {
+            etag: None,
+            last_modified: None,
+            content_hash: None,
+            document: Some(Box::new(document)),
+            again_in: None,
+        };
+        let completion = Completion::new(claim.lease_token, outcome);
+        tasks.spawn(async move { store.complete(&[completion]).await.unwrap() });
+    }
+    until_waiting(&observer, 2).await;
+    blocker.commit().await.unwrap();
+    while let Some(accepted) = tasks.join_next().await {
+        assert_eq!(accepted.unwrap(), [true]);
+    }
+    let originals = "SELECT count(*) FILTER (WHERE duplicate_of IS NULL), count(*) FROM documents";
+    let row = observer.query_one(originals, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 2));
 }
 
 /// Forwards connections to a server, and loses the response of one COMMIT: it closes
