@@ -1,6 +1,6 @@
 //! The shared engine: PostgreSQL, used by any number of machines. Few connections,
-//! batches, plain statements; hosts are always locked first and in order, so that
-//! submits, claims and completions can't deadlock.
+//! batches, plain statements. Everybody locks in one order, so that submits, claims and
+//! completions can't deadlock: titles, hosts, rows of their URLs, texts, documents.
 
 mod claim;
 mod complete;

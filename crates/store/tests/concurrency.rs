@@ -750,7 +750,7 @@ async fn of_two_equal_texts_stored_at_once_one_is_the_original() {
     for claim in claimed.claims {
         let store = store.clone();
         let document = NewDocument {
-            key: claim.key.clone(),
+            key: claim.key,
             source_id: 0,
             title: "the same".to_owned(),
             content_hash: Some(b"the same".to_vec()),
