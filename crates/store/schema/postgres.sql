@@ -58,7 +58,7 @@ CREATE TABLE queue (
     due_at   BIGINT NOT NULL,                  -- or the end of the lease
     owner    BIGINT,                           -- the worker that holds the lease
     attempt  INTEGER NOT NULL,                 -- the fencing number
-    priority SMALLINT NOT NULL,
+    priority SMALLINT NOT NULL,                -- negated while it is leased
     crashes  SMALLINT NOT NULL DEFAULT 0,      -- leases that expired without completion
     url_id   BYTEA NOT NULL,
     PRIMARY KEY (host_id, url_id)

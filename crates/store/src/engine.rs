@@ -15,21 +15,24 @@ use crate::moment::Moment;
 use crate::near_duplicates::NearDuplicate;
 use crate::submission::Prepared;
 
-/// The seam between the contract and the two databases.
+/// The seam between the contract and the two databases. A call that failed with a
+/// transient error may have been committed nevertheless, and is repeated.
 #[async_trait]
 pub(crate) trait Engine: Send + Sync + Debug {
     /// The current time by the clock that all users of this store share.
     async fn now(&self) -> Result<Moment>;
 
-    /// Adds URLs to the frontier; one verdict each, in order. The batch is sorted
-    /// by id, without duplicates, and has at most a thousand rows.
-    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>>;
+    /// Adds URLs to the frontier; one verdict each, in order, `None` where the title
+    /// was seen before. The batch is sorted by id, without duplicates, and has at
+    /// most a thousand rows.
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>>;
 
     /// Leases URLs of hosts that may be fetched now.
     async fn claim(&self, request: &ClaimRequest, sequence: ClaimSequence) -> Result<Claimed>;
 
     /// Ends leases: one transaction for frontier, hosts, documents, deliveries
-    /// and events. False where the lease was lost.
+    /// and events. False where the lease was lost; true for a repetition of what
+    /// was stored, of which the events are the proof.
     async fn complete(&self, batch: &[PreparedCompletion]) -> Result<Vec<bool>>;
 
     /// Extends leases; false where the lease was lost.

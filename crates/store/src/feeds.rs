@@ -261,22 +261,6 @@ impl Store {
         Ok(self.execute(Statement::volatile(sql, values)).await? > 0)
     }
 
-    /// Records titles; for each, whether it is new to the source.
-    pub async fn record_titles(&self, source_id: i64, titles: &[[u8; 16]]) -> Result<Vec<bool>> {
-        let now = self.now().await?;
-        let sql = "INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-        let statement = |hash: &[u8; 16]| {
-            let values = [
-                Value::Int(source_id),
-                Value::from(&hash[..]),
-                Value::from(now),
-            ];
-            Statement::new(sql, values)
-        };
-        let results = self.run(titles.iter().map(statement).collect()).await?;
-        Ok(results.iter().map(|result| result.changed > 0).collect())
-    }
-
     /// Leases feeds that are due, the longest due first. No two pollers get
     /// the same feed.
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {

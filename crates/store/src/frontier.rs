@@ -128,6 +128,9 @@ impl Target {
     }
 }
 
+/// The hash of a title within a week.
+pub type TitleHash = [u8; 16];
+
 /// The result for one submitted URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -211,11 +214,14 @@ pub struct Claim {
     pub host_delay: Duration,
 }
 
-/// Proof of a claim: a holder of an older attempt number can't write.
+/// Proof of a claim: a holder of an older attempt number can't write, nor one of a
+/// URL that was removed and added again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LeaseToken {
     pub id: FrontierId,
     pub attempt: i32,
+    /// When the URL was added.
+    pub discovered_at: Moment,
 }
 
 /// The end of a claim.

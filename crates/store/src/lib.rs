@@ -51,7 +51,7 @@ pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
 pub use frontier::{
     Claim, ClaimRequest, Claimed, Completion, HostChange, LeaseToken, Origin, Outcome, Status,
-    Submission, Target, Verdict,
+    Submission, Target, TitleHash, Verdict,
 };
 pub use host_permits::{AcquiredHost, HostPermit};
 pub use hosts::{Host, Robots};

@@ -1,6 +1,6 @@
 //! The shared engine: PostgreSQL, used by any number of machines. Few connections,
-//! batches, plain statements; hosts are always locked first and in order, so that
-//! submits, claims and completions can't deadlock.
+//! batches, plain statements. Everybody locks in one order, so that submits, claims and
+//! completions can't deadlock: titles, hosts, rows of their URLs, texts, documents.
 
 mod claim;
 mod complete;
@@ -10,7 +10,7 @@ mod pool;
 mod rows;
 mod submit;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ use tokio_postgres::Config;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
-use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
+use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
@@ -151,6 +151,39 @@ impl PostgresEngine {
         }
     }
 
+    /// Commits, and looks for the proof when the response is lost: a repetition
+    /// would find its own rows.
+    async fn commit(&self, mut connection: Connection<'_>, proof: Option<Proof>) -> Result<()> {
+        let Err(error) = connection.commit().await else {
+            return Ok(());
+        };
+        drop(connection);
+        let Some(proof) = proof.filter(|_| error.is_transient()) else {
+            return Err(error);
+        };
+        for attempt in 1..=MAX_PROOF_ATTEMPTS {
+            match self.find(&proof).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => break,
+                Err(_) => tokio::time::sleep(Duration::from_millis(20 << (2 * attempt))).await,
+            }
+        }
+        Err(error)
+    }
+
+    /// Whether the row is there, once the transaction that may write it has ended:
+    /// it holds the lock of the host until then.
+    async fn find(&self, proof: &Proof) -> Result<bool> {
+        let mut connection = self.pool.get().await?;
+        connection.begin(VOLATILE).await?;
+        connection
+            .query(rows::LOCK_HOSTS, &[&vec![proof.host]])
+            .await?;
+        let found = rows::run(&mut connection, std::slice::from_ref(&proof.row)).await?;
+        connection.commit().await?;
+        Ok(found.iter().any(|result| !result.rows.is_empty()))
+    }
+
     async fn read_clock(
         &self,
         connection: &mut Connection<'_>,
@@ -192,6 +225,48 @@ impl PostgresEngine {
         }
         Ok(())
     }
+}
+
+/// Attempts to find out whether a transaction was committed.
+const MAX_PROOF_ATTEMPTS: u32 = 4;
+
+/// A row that only one transaction can have written, of a host that it has locked.
+struct Proof {
+    host: i64,
+    row: Statement,
+}
+
+/// The proof of a submit: a new URL.
+fn submit_proof(batch: &[Prepared], verdicts: &[Option<Verdict>], now: i64) -> Option<Proof> {
+    let is_new = |verdict: &Option<Verdict>| *verdict == Some(Verdict::New);
+    let id = batch[verdicts.iter().position(is_new)?].id;
+    let sql = "SELECT 1 FROM urls WHERE host_id = $1 AND url_id = $2 AND discovered_at = $3";
+    let values = [
+        Value::Int(id.host.0),
+        Value::from(&id.url.0[..]),
+        Value::Int(now),
+    ];
+    Some(Proof {
+        host: id.host.0,
+        row: Statement::new(sql, values),
+    })
+}
+
+/// The proof of a claim: a lease.
+fn claim_proof(claimed: &Claimed, owner: i64) -> Option<Proof> {
+    let token = claimed.claims.first()?.lease_token;
+    let sql =
+        "SELECT 1 FROM queue WHERE host_id = $1 AND url_id = $2 AND attempt = $3 AND owner = $4";
+    let values = [
+        Value::Int(token.id.host.0),
+        Value::from(&token.id.url.0[..]),
+        Value::Int(i64::from(token.attempt)),
+        Value::Int(owner),
+    ];
+    Some(Proof {
+        host: token.id.host.0,
+        row: Statement::new(sql, values),
+    })
 }
 
 /// The time of the last event, if there is one.
@@ -238,7 +313,7 @@ impl Engine for PostgresEngine {
         }
     }
 
-    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>> {
         let (mut connection, now) = self.begin(DURABLE).await?;
         let verdicts = submit::submit(
             &mut connection,
@@ -248,7 +323,8 @@ impl Engine for PostgresEngine {
             now,
         )
         .await?;
-        connection.commit().await?;
+        let proof = submit_proof(batch, &verdicts, now);
+        self.commit(connection, proof).await?;
         Ok(verdicts)
     }
 
@@ -257,7 +333,8 @@ impl Engine for PostgresEngine {
         // the host concurrently.
         let (mut connection, now) = self.begin(DURABLE).await?;
         let claimed = claim::claim(&mut connection, request, sequence, now).await?;
-        connection.commit().await?;
+        let proof = claim_proof(&claimed, request.owner);
+        self.commit(connection, proof).await?;
         Ok(claimed)
     }
 
@@ -358,11 +435,12 @@ impl Engine for PostgresEngine {
 
     fn queue_statements(&self) -> &'static QueueSql {
         &QueueSql {
-            select: "SELECT host_id, url_id, priority, due_at, owner, attempt, crashes FROM queue
+            // A leased row has its priority negated.
+            select: "SELECT host_id, url_id, abs(priority), due_at, owner, attempt, crashes FROM queue
                  WHERE (host_id, url_id) > ($1, $2) ORDER BY host_id, url_id LIMIT $3",
             insert: &[
                 "INSERT INTO queue (host_id, url_id, priority, due_at, owner, attempt, crashes)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
+                 VALUES ($1, $2, CAST($3 AS SMALLINT) * CASE WHEN $5::BIGINT IS NULL THEN 1 ELSE -1 END, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
             ],
         }
     }

@@ -246,7 +246,7 @@ impl Engine for SqliteEngine {
         Ok(Moment(now(&self.clock)))
     }
 
-    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Verdict>> {
+    async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
         self.writer
             .write(SyncLevel::Full, move |connection| {

@@ -14,14 +14,16 @@ use crate::complete::prepare_completion;
 use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
-use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
+use crate::frontier::{
+    ClaimRequest, Claimed, Completion, LeaseToken, Submission, TitleHash, Verdict,
+};
 use crate::ids::FrontierId;
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
 use crate::options::StoreOptions;
 use crate::postgres::{self, PostgresEngine};
 use crate::sqlite::{self, SqliteEngine};
-use crate::submission::{BATCH, Plan};
+use crate::submission::{BATCH, Plan, Position};
 
 /// Attempts of a call that met a deadlock or a lost connection.
 const MAX_ATTEMPTS: u32 = 4;
@@ -82,7 +84,22 @@ impl Store {
     /// Adds URLs to the frontier. One verdict for each, in order; when this
     /// returns, they are durable. Idempotent.
     pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {
-        let plan = Plan::of(submissions);
+        let verdicts = self.submit_plan(&Plan::of(submissions, &[])).await?;
+        let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Known);
+        Ok(verdicts.into_iter().map(known).collect())
+    }
+
+    /// The same, and records the title of each in the same transaction. `None` where
+    /// the source has listed the title before: such a URL is not submitted.
+    pub async fn submit_titled(
+        &self,
+        submissions: &[Submission],
+        titles: &[Option<TitleHash>],
+    ) -> Result<Vec<Option<Verdict>>> {
+        self.submit_plan(&Plan::of(submissions, titles)).await
+    }
+
+    async fn submit_plan(&self, plan: &Plan) -> Result<Vec<Option<Verdict>>> {
         let mut verdicts = Vec::with_capacity(plan.batches.len());
         for batch in &plan.batches {
             verdicts.push(
@@ -90,9 +107,10 @@ impl Store {
                     .await?,
             );
         }
-        let verdict = |(batch, row, repeated): &(usize, usize, bool)| match repeated {
-            true => Verdict::Known,
-            false => verdicts[*batch][*row],
+        let verdict = |position: &Position| match *position {
+            Position::Row(batch, row) => verdicts[batch][row],
+            Position::Repeated => Some(Verdict::Known),
+            Position::TitleSeen => None,
         };
         Ok(plan.positions.iter().map(verdict).collect())
     }
@@ -107,7 +125,7 @@ impl Store {
 
     /// Ends claims: document, deliveries, frontier, host and events in one
     /// transaction. False where the lease was lost meanwhile; nothing is
-    /// written for those.
+    /// written for those. Idempotent: a repetition of what was stored is true.
     pub async fn complete(&self, completions: &[Completion]) -> Result<Vec<bool>> {
         let prepared: Vec<_> = completions.iter().map(prepare_completion).collect();
         let mut accepted = Vec::with_capacity(prepared.len());
@@ -135,22 +153,43 @@ impl Store {
     /// Blames URLs for the crash of a process that was working on them: each lease
     /// that is still held counts `weight` more crashes.
     pub async fn blame_for_crash(&self, lease_tokens: &[LeaseToken], weight: u16) -> Result<()> {
-        let sql = format!(
-            "UPDATE {} SET crashes = crashes + $1 WHERE host_id = $2 AND url_id = $3 AND attempt = $4 AND owner IS NOT NULL",
-            self.lease_sql().leases
+        let leases = self.lease_sql().leases;
+        let held = format!(
+            "SELECT q.crashes FROM {leases} q JOIN urls u ON u.host_id = q.host_id AND u.url_id = q.url_id
+             WHERE q.host_id = $1 AND q.url_id = $2 AND q.attempt = $3 AND q.owner IS NOT NULL AND u.discovered_at = $4"
         );
-        let blame = |lease_token: &LeaseToken| {
-            let values = [
-                Value::Int(i64::from(weight)),
+        // A repetition finds the count changed.
+        let count = format!(
+            "UPDATE {leases} SET crashes = $5 WHERE host_id = $1 AND url_id = $2 AND attempt = $3 AND owner IS NOT NULL AND crashes = $4"
+        );
+        let key = |lease_token: &LeaseToken| {
+            [
                 Value::Int(lease_token.id.host.0),
                 Value::from(&lease_token.id.url.0[..]),
                 Value::Int(i64::from(lease_token.attempt)),
-            ];
-            Statement::new(sql.clone(), values)
+            ]
         };
-        self.run(lease_tokens.iter().map(blame).collect())
-            .await
-            .map(drop)
+        let read = |lease_token: &LeaseToken| {
+            let discovered_at = [Value::from(lease_token.discovered_at)];
+            Statement::new(
+                held.clone(),
+                [&key(lease_token)[..], &discovered_at].concat(),
+            )
+        };
+        let found = self.run(lease_tokens.iter().map(read).collect()).await?;
+        let mut counted = Vec::new();
+        for (lease_token, result) in lease_tokens.iter().zip(&found) {
+            for row in &result.rows {
+                let crashes = row.int(0)?;
+                let raised = (crashes + i64::from(weight)).min(i64::from(i16::MAX));
+                let values = [Value::Int(crashes), Value::Int(raised)];
+                counted.push(Statement::new(
+                    count.clone(),
+                    [&key(lease_token)[..], &values].concat(),
+                ));
+            }
+        }
+        self.run(counted).await.map(drop)
     }
 
     /// Deletes URLs from the frontier; returns the number deleted. A worker that is
@@ -249,8 +288,9 @@ impl Store {
             .changed)
     }
 
-    /// Retries deadlocks, serialisation failures and broken connections; every
-    /// engine call is one transaction, so that is safe.
+    /// Retries deadlocks, serialisation failures and broken connections. Every
+    /// engine call is one transaction, and one whose COMMIT lost only its response
+    /// is not repeated, or can be: see [`Engine`].
     async fn with_retry<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &str,

@@ -1,11 +1,11 @@
 //! Submissions prepared for the engines: ids computed, values clamped, NUL removed,
 //! duplicates merged, sorted by id. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tidings_url::NORMALIZER_VERSION;
 
-use crate::frontier::{PRIORITIES, Submission};
+use crate::frontier::{PRIORITIES, Submission, TitleHash};
 use crate::ids::{FrontierId, split};
 use crate::storable::storable;
 
@@ -27,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) item: Option<String>,
     pub(crate) not_before: i64,
     pub(crate) norm_v: i16,
+    /// Submitted only if it is new to the source.
+    pub(crate) title: Option<TitleHash>,
 }
 
 impl Prepared {
@@ -49,6 +51,7 @@ impl Prepared {
             item: submission.item.as_deref().map(storable),
             not_before: submission.not_before.map_or(0, |moment| moment.0),
             norm_v: NORMALIZER_VERSION as i16,
+            title: None,
         }
     }
 }
@@ -56,35 +59,51 @@ impl Prepared {
 /// Batches for the engine, and for each submission the position of its verdict.
 pub(crate) struct Plan {
     pub(crate) batches: Vec<Vec<Prepared>>,
-    /// Batch and position of each submission, in the order of submission. The
-    /// second of two equal URLs has the position of the first, and is `known`.
-    pub(crate) positions: Vec<(usize, usize, bool)>,
+    /// In the order of submission.
+    pub(crate) positions: Vec<Position>,
+}
+
+/// Where the verdict of a submission comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Position {
+    /// Batch and row.
+    Row(usize, usize),
+    /// The second of two equal URLs.
+    Repeated,
+    /// Another URL with the title of an earlier one.
+    TitleSeen,
 }
 
 impl Plan {
-    pub(crate) fn of(submissions: &[Submission]) -> Self {
+    /// `titles` belong to the submissions, in order; where there is none, none is
+    /// compared.
+    pub(crate) fn of(submissions: &[Submission], titles: &[Option<TitleHash>]) -> Self {
+        let mut seen_titles: HashSet<(i64, TitleHash)> = HashSet::new();
         let mut first: HashMap<FrontierId, usize> = HashMap::with_capacity(submissions.len());
         let mut rows: Vec<Prepared> = Vec::with_capacity(submissions.len());
         let mut row_of = Vec::with_capacity(submissions.len());
-        for submission in submissions {
-            let row = Prepared::of(submission);
-            match first.get(&row.id) {
-                Some(at) => {
-                    rows[*at].priority = rows[*at].priority.max(row.priority);
-                    row_of.push((*at, true));
-                }
-                None => {
-                    first.insert(row.id, rows.len());
-                    row_of.push((rows.len(), false));
-                    rows.push(row);
-                }
+        for (nth, submission) in submissions.iter().enumerate() {
+            let mut row = Prepared::of(submission);
+            row.title = titles.get(nth).copied().flatten();
+            if let Some(at) = first.get(&row.id) {
+                rows[*at].priority = rows[*at].priority.max(row.priority);
+                row_of.push(Err(Position::Repeated));
+            } else if row
+                .title
+                .is_some_and(|title| !seen_titles.insert((row.source_id, title)))
+            {
+                row_of.push(Err(Position::TitleSeen));
+            } else {
+                first.insert(row.id, rows.len());
+                row_of.push(Ok(rows.len()));
+                rows.push(row);
             }
         }
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_unstable_by_key(|at| rows[*at].id);
-        let mut position_of = vec![(0, 0); rows.len()];
+        let mut position_of = vec![Position::Repeated; rows.len()];
         for (rank, at) in order.iter().enumerate() {
-            position_of[*at] = (rank / BATCH, rank % BATCH);
+            position_of[*at] = Position::Row(rank / BATCH, rank % BATCH);
         }
         rows.sort_unstable_by_key(|row| row.id);
         let mut batches: Vec<Vec<Prepared>> = Vec::new();
@@ -96,7 +115,7 @@ impl Plan {
         }
         let positions = row_of
             .into_iter()
-            .map(|(at, repeated)| (position_of[at].0, position_of[at].1, repeated))
+            .map(|at| at.map_or_else(|other| other, |at| position_of[at]))
             .collect();
         Self { batches, positions }
     }

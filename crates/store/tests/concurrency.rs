@@ -7,14 +7,17 @@ mod fixture;
 
 use std::collections::{BTreeMap, HashSet};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fixture::{fetched, id, submission};
 use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
-    Claim, ClaimRequest, Completion, Moment, Outcome, Store, StoreOptions, Submission, Verdict,
+    Claim, ClaimRequest, Completion, Moment, NewDocument, Outcome, Store, StoreOptions, Submission,
+    Verdict,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// An address on each engine; the folder lives as long as it is held.
 fn addresses() -> [(String, Option<tempfile::TempDir>); 2] {
@@ -665,4 +668,214 @@ async fn a_document_that_commits_late_is_never_skipped() {
     assert!(seen.is_empty(), "{seen:?}");
     slow.commit().await.unwrap();
     assert_eq!(wait_for(cursor, 1).await.0, ["slower"]);
+}
+
+async fn connect(address: &str) -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until `count` sessions of a database wait for locks.
+async fn until_waiting(client: &tokio_postgres::Client, count: i64) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    while client
+        .query_one(waiting, &[])
+        .await
+        .unwrap()
+        .get::<_, i64>(0)
+        < count
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The completion of a redirect locks the hosts of both URLs, and then inserts its
+/// target.
+#[tokio::test]
+async fn a_submit_and_a_redirect_to_the_same_url_do_not_deadlock() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (known, target) = ("https://h.example/known", "https://h.example/target");
+    store.submit(&[submission(known)]).await.unwrap();
+    let (mut redirect, observer) = (connect(&address).await, connect(&address).await);
+    // The first to detect a deadlock is its victim.
+    redirect
+        .batch_execute("SET deadlock_timeout = '10ms'")
+        .await
+        .unwrap();
+    let redirect = redirect.transaction().await.unwrap();
+    let (host, url) = (id(target).host.0, id(target).url.0);
+    redirect
+        .query(
+            "SELECT host_id FROM hosts WHERE host_id = $1 FOR NO KEY UPDATE",
+            &[&host],
+        )
+        .await
+        .unwrap();
+    let submitted = tokio::spawn({
+        let store = store.clone();
+        async move { store.submit(&[submission(target)]).await }
+    });
+    until_waiting(&observer, 1).await;
+    redirect
+        .execute(
+            "INSERT INTO urls (host_id, url_id, key_tail, url, source_id, origin, priority, depth, norm_v, status, discovered_at, updated_at)
+             SELECT host_id, $2, key_tail, $3, source_id, origin, priority, depth, norm_v, 2, discovered_at, updated_at FROM urls WHERE host_id = $1",
+            &[&host, &&url[..], &target],
+        )
+        .await
+        .unwrap();
+    redirect.commit().await.unwrap();
+    assert_eq!(submitted.await.unwrap().unwrap(), [Verdict::Known]);
+}
+
+#[tokio::test]
+async fn of_two_equal_texts_stored_at_once_one_is_the_original() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let urls = ["https://a.example/x", "https://b.example/x"];
+    store.submit(&urls.map(submission)).await.unwrap();
+    let claimed = store.claim(&ClaimRequest::new(1, 2)).await.unwrap();
+    // Both look for an original before one of them commits.
+    let (mut blocker, observer) = (connect(&address).await, connect(&address).await);
+    let blocker = blocker.transaction().await.unwrap();
+    blocker
+        .batch_execute("LOCK TABLE deliveries IN EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let mut tasks = tokio::task::JoinSet::new();
+    for claim in claimed.claims {
+        let store = store.clone();
+        let document = NewDocument {
+            key: claim.key,
+            source_id: 0,
+            title: "the same".to_owned(),
+            content_hash: Some(b"the same".to_vec()),
+            sketch: None,
+            body: "{}".to_owned(),
+        };
+        let outcome = Outcome::Fetched {
+            etag: None,
+            last_modified: None,
+            content_hash: None,
+            document: Some(Box::new(document)),
+            again_in: None,
+        };
+        let completion = Completion::new(claim.lease_token, outcome);
+        tasks.spawn(async move { store.complete(&[completion]).await.unwrap() });
+    }
+    until_waiting(&observer, 2).await;
+    blocker.commit().await.unwrap();
+    while let Some(accepted) = tasks.join_next().await {
+        assert_eq!(accepted.unwrap(), [true]);
+    }
+    let originals = "SELECT count(*) FILTER (WHERE duplicate_of IS NULL), count(*) FROM documents";
+    let row = observer.query_one(originals, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 2));
+}
+
+/// Forwards connections to a server, and loses the response of one COMMIT: it closes
+/// the connection instead. Which one is counted down.
+async fn lossy_relay(socket: std::path::PathBuf, to_lose: Arc<AtomicI64>) -> u16 {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = tokio::net::UnixStream::connect(&socket).await.unwrap();
+            tokio::spawn(relay(client, server, Arc::clone(&to_lose)));
+        }
+    });
+    port
+}
+
+async fn relay(
+    mut client: tokio::net::TcpStream,
+    mut server: tokio::net::UnixStream,
+    to_lose: Arc<AtomicI64>,
+) -> std::io::Result<()> {
+    let (mut sent, mut received) = (vec![0; 65536], vec![0; 65536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let part = &sent[..read?];
+                if part.is_empty() {
+                    return Ok(());
+                }
+                server.write_all(part).await?;
+                let is_commit = part.windows(6).any(|word| word == b"COMMIT");
+                if is_commit && to_lose.fetch_sub(1, Ordering::SeqCst) == 1 {
+                    let _ = server.read(&mut received).await?;
+                    return Ok(());
+                }
+            }
+            read = server.read(&mut received) => {
+                let part = &received[..read?];
+                if part.is_empty() {
+                    return Ok(());
+                }
+                client.write_all(part).await?;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_commit_whose_response_is_lost_counts_once() {
+    let server = PostgresServer::start(&["fsync=off"]).unwrap();
+    let direct = server.create_database().unwrap();
+    let to_lose = Arc::new(AtomicI64::new(0));
+    let port = lossy_relay(server.socket(), Arc::clone(&to_lose)).await;
+    let name = direct.rsplit('/').next().unwrap();
+    let address = format!("postgres://tidings@127.0.0.1:{port}/{name}");
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let lose = |nth| to_lose.store(nth, Ordering::SeqCst);
+    let assert_lost = || assert!(to_lose.load(Ordering::SeqCst) <= 0);
+    let urls = ["https://a.example/x", "https://b.example/x"];
+
+    lose(1);
+    let titles = [Some([1; 16]), Some([2; 16])];
+    let verdicts = store.submit_titled(&urls.map(submission), &titles).await;
+    assert_eq!(verdicts.unwrap(), [Some(Verdict::New); 2]);
+    assert_lost();
+
+    lose(1);
+    let claimed = store.claim(&ClaimRequest::new(1, 2)).await.unwrap();
+    assert_eq!(claimed.claims.len(), 2, "the leases are not left to expire");
+    assert_lost();
+
+    let tokens: Vec<_> = claimed
+        .claims
+        .iter()
+        .map(|claim| claim.lease_token)
+        .collect();
+    lose(2);
+    store.blame_for_crash(&tokens, 3).await.unwrap();
+    assert_lost();
+    let crashes = "SELECT CAST(sum(crashes) AS BIGINT) FROM queue";
+    let row = connect(&direct)
+        .await
+        .query_one(crashes, &[])
+        .await
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), 6);
+
+    lose(1);
+    let completions: Vec<_> = tokens
+        .iter()
+        .map(|token| Completion::new(*token, fetched()))
+        .collect();
+    assert_eq!(
+        store.complete(&completions).await.unwrap(),
+        [true; 2],
+        "stored, not lost"
+    );
+    assert_lost();
+    for url in urls {
+        let history = store.explain(id(url)).await.unwrap();
+        let kinds: Vec<_> = history.events.iter().map(|event| &*event.kind).collect();
+        assert_eq!(kinds, ["discovered", "fetched"]);
+    }
 }

@@ -8,10 +8,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tidings_store::LeaseToken;
+use tidings_store::{LeaseToken, Moment};
 
-/// Bytes of one entry: an id, an attempt, blanks, and a newline.
-const ENTRY_LEN: usize = 64;
+/// Bytes of one entry: an id, an attempt, a time, blanks, and a newline.
+const ENTRY_LEN: usize = 96;
 
 #[derive(Debug)]
 pub(super) struct CrashJournal {
@@ -64,7 +64,12 @@ impl CrashJournal {
             used[line] = true;
             line
         };
-        self.write(line, &format!("{} {}", lease_token.id, lease_token.attempt));
+        let LeaseToken {
+            id,
+            attempt,
+            discovered_at,
+        } = lease_token;
+        self.write(line, &format!("{id} {attempt} {}", discovered_at.0));
         Entry {
             journal: self,
             line,
@@ -124,10 +129,11 @@ fn take_journals_of_crashed(folder: &Path) -> io::Result<Vec<LeaseToken>> {
 }
 
 fn parse(line: &str) -> Option<LeaseToken> {
-    let (id, attempt) = line.trim().split_once(' ')?;
+    let mut fields = line.split_whitespace();
     Some(LeaseToken {
-        id: id.parse().ok()?,
-        attempt: attempt.trim().parse().ok()?,
+        id: fields.next()?.parse().ok()?,
+        attempt: fields.next()?.parse().ok()?,
+        discovered_at: Moment(fields.next()?.parse().ok()?),
     })
 }
 
@@ -140,6 +146,7 @@ mod tests {
         LeaseToken {
             id: id.parse().unwrap(),
             attempt,
+            discovered_at: Moment(1_800_000_000_000),
         }
     }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use tidings_adapters::Pull;
 use tidings_feed::Feed as ParsedFeed;
 use tidings_feed::sitemap::{Sitemap, SitemapKind};
-use tidings_store::{Result, Submission, Verdict};
+use tidings_store::{Result, Submission, TitleHash, Verdict};
 
 use super::feed_poll::{FeedPoll, timestamp};
 use super::items::{self, Listed, title_hash};
@@ -144,14 +144,18 @@ impl Poller {
             .zip(listed.item_of.iter().copied())
             .collect();
         for batch in pairs.chunks(BATCH) {
-            let wanted = self.without_repeated_titles(poll, titles, batch).await?;
-            let submissions: Vec<Submission> = wanted
+            let submissions: Vec<Submission> = batch
                 .iter()
                 .map(|(submission, _)| (*submission).clone())
                 .collect();
-            let verdicts = store.submit(&submissions).await?;
-            for ((_, item), verdict) in wanted.iter().zip(verdicts) {
-                if verdict == Verdict::New {
+            // An article that an aggregator lists again under another URL is dropped.
+            let hashes: Vec<Option<TitleHash>> = batch
+                .iter()
+                .map(|(_, item)| title_of(poll, titles[*item]))
+                .collect();
+            let verdicts = store.submit_titled(&submissions, &hashes).await?;
+            for ((_, item), verdict) in batch.iter().zip(verdicts) {
+                if verdict == Some(Verdict::New) {
                     new.push(dates[*item]);
                 }
             }
@@ -164,33 +168,10 @@ impl Poller {
         }
         Ok(new)
     }
+}
 
-    /// Drops the articles that an aggregator lists again under another URL.
-    async fn without_repeated_titles<'s>(
-        &self,
-        poll: &FeedPoll<'_>,
-        titles: &[Option<&str>],
-        batch: &[(&'s Submission, usize)],
-    ) -> Result<Vec<(&'s Submission, usize)>> {
-        if !poll.settings.title_week {
-            return Ok(batch.to_vec());
-        }
-        let now = timestamp(poll.now);
-        let title = |item: usize| titles[item].filter(|title| !title.is_empty());
-        let titled: Vec<usize> = (0..batch.len())
-            .filter(|at| title(batch[*at].1).is_some())
-            .collect();
-        let hashes: Vec<[u8; 16]> = titled
-            .iter()
-            .map(|at| title_hash(title(batch[*at].1).unwrap_or_default(), now))
-            .collect();
-        let store = &self.context.store;
-        let is_new = store.record_titles(poll.source.source_id, &hashes).await?;
-        let mut is_wanted = vec![true; batch.len()];
-        for (at, is_new) in titled.into_iter().zip(is_new) {
-            is_wanted[at] = is_new;
-        }
-        let wanted = batch.iter().zip(is_wanted).filter(|(_, wanted)| *wanted);
-        Ok(wanted.map(|(pair, _)| *pair).collect())
-    }
+/// What an item's title is compared by, if the source wants that.
+fn title_of(poll: &FeedPoll<'_>, title: Option<&str>) -> Option<TitleHash> {
+    let title = title.filter(|title| poll.settings.title_week && !title.is_empty())?;
+    Some(title_hash(title, timestamp(poll.now)))
 }

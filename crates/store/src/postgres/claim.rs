@@ -28,22 +28,27 @@ const READY_HOSTS: &str = "SELECT h.host_id, h.delay_ms, h.max_in_flight, h.in_f
     LIMIT $4";
 
 /// The best due URLs of each host: from its head downwards, or from the lowest
-/// priority upwards for an aging host.
+/// priority upwards for an aging host. Whose lease expired was first of its priority
+/// when it was claimed, and is first again.
 const BEST_URLS: &str = "SELECT h.host_id, q.url_id, q.attempt, q.owner IS NOT NULL, q.crashes
     FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BOOLEAN[]) AS h(host_id, head, aging)
     CROSS JOIN LATERAL (
         SELECT due.* FROM unnest(CASE WHEN h.aging THEN '{1,2,3,4,5,6,7,8,9,10}'::SMALLINT[] ELSE '{10,9,8,7,6,5,4,3,2,1}'::SMALLINT[] END) AS level(priority)
         CROSS JOIN LATERAL (
-            SELECT url_id, attempt, owner, crashes FROM queue
-            WHERE host_id = h.host_id AND priority = level.priority AND due_at <= $4 ORDER BY due_at LIMIT $5) AS due
+            (SELECT url_id, attempt, owner, crashes FROM queue
+             WHERE host_id = h.host_id AND priority = -level.priority AND due_at <= $4 ORDER BY due_at LIMIT $5)
+            UNION ALL
+            (SELECT url_id, attempt, owner, crashes FROM queue
+             WHERE host_id = h.host_id AND priority = level.priority AND due_at <= $4 ORDER BY due_at LIMIT $5)) AS due
         WHERE h.aging OR level.priority <= h.head LIMIT $5) AS q";
 
-const LEASE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.attempt + 1, crashes = n.crashes
+/// Leased rows have their priority negated: all of a host lie together in the index.
+const LEASE: &str = "UPDATE queue q SET due_at = $4, owner = $5, attempt = q.attempt + 1, crashes = n.crashes, priority = -abs(q.priority)
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::SMALLINT[]) AS n(host_id, url_id, crashes)
     JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id
-    RETURNING q.host_id, q.url_id, q.attempt, u.key_tail, u.url, u.source_id, u.origin, q.priority, u.depth, u.retry_count,
-              u.etag, u.last_modified, u.content_hash, u.item, u.status, u.last_fetched_at";
+    RETURNING q.host_id, q.url_id, q.attempt, u.key_tail, u.url, u.source_id, u.origin, abs(q.priority), u.depth, u.retry_count,
+              u.etag, u.last_modified, u.content_hash, u.item, u.status, u.last_fetched_at, u.discovered_at";
 
 const CHECK_OUT: &str = "UPDATE hosts h SET in_flight = n.in_flight, lease_until = $3::BIGINT, last_start_at = $4::BIGINT,
         gate_at = CASE WHEN n.in_flight < h.max_in_flight THEN $4::BIGINT + h.delay_ms ELSE $3::BIGINT END
@@ -273,6 +278,7 @@ fn read_claim(row: &Row, delays: &HashMap<i64, i32>) -> Result<(Claim, Status)> 
                 url: url_id,
             },
             attempt: row.get(2),
+            discovered_at: Moment(row.get(16)),
         },
         key: url_id.with_tail(half_key(row.get(3))?),
         url: FetchUrl::parse(row.get(4)).map_err(|error| StoreError::corrupt("url", error))?,
@@ -358,14 +364,19 @@ pub(super) async fn extend_leases(
         .iter()
         .map(|lease_token| lease_token.attempt)
         .collect();
+    let discovered: Vec<i64> = lease_tokens
+        .iter()
+        .map(|lease_token| lease_token.discovered_at.0)
+        .collect();
     let rows = connection
         .query(
             "UPDATE queue q SET due_at = $4
-             FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[]) WITH ORDINALITY AS n(host_id, url_id, attempt, at)
+             FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $6::BIGINT[]) WITH ORDINALITY AS n(host_id, url_id, attempt, discovered_at, at)
+             JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
              WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL
                 AND q.due_at > $5
              RETURNING n.at::INTEGER, q.host_id",
-            &[&hosts, &urls, &attempts, &until, &now],
+            &[&hosts, &urls, &attempts, &until, &now, &discovered],
         )
         .await?;
     let mut extended = vec![false; lease_tokens.len()];

@@ -16,14 +16,22 @@ use crate::ids::FrontierId;
 use crate::submission::Prepared;
 
 const DEQUEUE: &str = "DELETE FROM queue q
-    USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[]) AS n(host_id, url_id, attempt, at)
+    USING unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, discovered_at)
+    JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, q.due_at";
 
 // The host is locked: its queue can't change between the two reads.
-const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0
-    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[]) AS n(host_id, url_id, attempt, at, due_at)
+const RESCHEDULE: &str = "UPDATE queue q SET due_at = n.due_at, owner = NULL, crashes = 0, priority = abs(q.priority)
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::INTEGER[], $4::INTEGER[], $5::BIGINT[], $6::BIGINT[]) AS n(host_id, url_id, attempt, at, discovered_at, due_at)
+    JOIN urls u ON u.host_id = n.host_id AND u.url_id = n.url_id AND u.discovered_at = n.discovered_at
     JOIN queue before ON before.host_id = n.host_id AND before.url_id = n.url_id
     WHERE q.host_id = n.host_id AND q.url_id = n.url_id AND q.attempt = n.attempt AND q.owner IS NOT NULL RETURNING n.at, before.due_at";
+
+/// Which of some completions were stored before: their events name the attempt.
+const STORED: &str = "SELECT n.at FROM unnest($1::BIGINT[], $2::BYTEA[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::INTEGER[])
+        AS n(host_id, url_id, kind, detail, discovered_at, at)
+    WHERE EXISTS (SELECT 1 FROM events e WHERE e.host_id = n.host_id AND e.url_id = n.url_id AND e.kind = n.kind
+        AND e.detail = n.detail AND e.at >= n.discovered_at)";
 
 const UPDATE_URLS: &str = "UPDATE urls u SET status = coalesce(n.status, u.status), reason = n.reason, last_error = coalesce(n.error, u.last_error),
         attempts = n.attempt, fetch_count = u.fetch_count + n.fetched,
@@ -80,7 +88,7 @@ pub(super) async fn complete(
     for (at, until) in end_leases(connection, batch, now).await? {
         ended[at] = Some(until > now);
     }
-    let accepted: Vec<bool> = ended.iter().map(Option::is_some).collect();
+    let mut accepted: Vec<bool> = ended.iter().map(Option::is_some).collect();
     let held: Vec<&PreparedCompletion> = batch
         .iter()
         .zip(&accepted)
@@ -88,16 +96,61 @@ pub(super) async fn complete(
         .map(|(completion, _)| completion)
         .collect();
     let in_time: Vec<bool> = ended.into_iter().flatten().collect();
-    if held.is_empty() {
-        return Ok(accepted);
+    if !held.is_empty() {
+        write(connection, &held, &in_time, now).await?;
     }
+    accept_stored(connection, batch, &mut accepted).await?;
+    Ok(accepted)
+}
+
+/// Accepts repetitions of what was stored before: the response of that COMMIT was
+/// lost.
+async fn accept_stored(
+    connection: &mut Connection<'_>,
+    batch: &[PreparedCompletion],
+    accepted: &mut [bool],
+) -> Result<()> {
+    let refused: Vec<usize> = (0..batch.len()).filter(|at| !accepted[*at]).collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let (mut hosts, mut urls, mut kinds, mut details, mut discovered) =
+        (vec![], vec![], vec![], vec![], vec![]);
+    for completion in refused.iter().map(|at| &batch[*at]) {
+        let token = &completion.lease_token;
+        hosts.push(token.id.host.0);
+        urls.push(&token.id.url.0[..]);
+        kinds.push(completion.event);
+        details.push(completion.detail.as_str());
+        discovered.push(token.discovered_at.0);
+    }
+    let positions: Vec<i32> = refused.iter().map(|at| *at as i32).collect();
+    let rows = connection
+        .query(
+            STORED,
+            &[&hosts, &urls, &kinds, &details, &discovered, &positions],
+        )
+        .await?;
+    for row in &rows {
+        accepted[row.get::<_, i32>(0).unsigned_abs() as usize] = true;
+    }
+    Ok(())
+}
+
+/// Writes what follows from the completions whose lease was held.
+async fn write(
+    connection: &mut Connection<'_>,
+    held: &[&PreparedCompletion],
+    in_time: &[bool],
+    now: i64,
+) -> Result<()> {
     let (mut deltas, mut events) = (CounterDeltas::default(), Events::default());
     let mut documents = Vec::new();
-    for (source_id, origin, status) in update_urls(connection, &held, now).await? {
+    for (source_id, origin, status) in update_urls(connection, held, now).await? {
         deltas.add(source_id, origin, Status::Fetching, -1);
         deltas.add(source_id, origin, status, 1);
     }
-    for completion in &held {
+    for completion in held {
         let id = &completion.lease_token.id;
         events.add(id.host.0, &id.url.0, completion.event, &completion.detail);
         if let Some((row, fetched)) = &completion.moved_to
@@ -117,9 +170,8 @@ pub(super) async fn complete(
     }
     write_documents(connection, documents, now).await?;
     events.write(connection, now).await?;
-    apply_cooldown(connection, &held, &in_time, now).await?;
-    write_counter_deltas(connection, &deltas).await?;
-    Ok(accepted)
+    apply_cooldown(connection, held, in_time, now).await?;
+    write_counter_deltas(connection, &deltas).await
 }
 
 async fn add_final_hosts(
@@ -169,6 +221,10 @@ async fn end_leases(
             .map(|(_, s)| &s.lease_token.id.url.0[..])
             .collect();
         let attempts: Vec<i32> = part.iter().map(|(_, s)| s.lease_token.attempt).collect();
+        let discovered: Vec<i64> = part
+            .iter()
+            .map(|(_, s)| s.lease_token.discovered_at.0)
+            .collect();
         let positions: Vec<i32> = part.iter().map(|(at, _)| *at as i32).collect();
         let rows = if is_rescheduled {
             let dues: Vec<i64> = part
@@ -176,11 +232,17 @@ async fn end_leases(
                 .map(|(_, s)| now.saturating_add(s.due_in.unwrap_or(0)))
                 .collect();
             connection
-                .query(RESCHEDULE, &[&hosts, &urls, &attempts, &positions, &dues])
+                .query(
+                    RESCHEDULE,
+                    &[&hosts, &urls, &attempts, &positions, &discovered, &dues],
+                )
                 .await?
         } else {
             connection
-                .query(DEQUEUE, &[&hosts, &urls, &attempts, &positions])
+                .query(
+                    DEQUEUE,
+                    &[&hosts, &urls, &attempts, &positions, &discovered],
+                )
                 .await?
         };
         let position = |row: &Row| (row.get::<_, i32>(0).unsigned_abs() as usize, row.get(1));

@@ -1,7 +1,7 @@
 //! Documents and their deliveries, a statement each for the whole batch: a new
 //! document, a new revision, or nothing when the text is the same.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::near_duplicates;
 use super::pool::Connection;
@@ -17,6 +17,15 @@ const BEFORE: &str = "SELECT n.at::INTEGER, d.revision, d.content_hash
 const EARLIEST_BY_HASH: &str = "SELECT DISTINCT ON (content_hash) content_hash, url_id || key_tail
     FROM documents WHERE content_hash = ANY($1::BYTEA[]) AND content_hash IS NOT NULL
     ORDER BY content_hash, fetched_at";
+
+/// The class of the advisory locks of texts: an arbitrary number, unique to Tidings.
+/// Of two keys, so that it can't collide with the lock of migrations.
+const TEXT_LOCK: i32 = 0x7469_6402;
+
+/// Locks texts until the end of the transaction, always in order: who looks for the
+/// original of a text waits for those that may be writing it.
+const LOCK_TEXTS: &str =
+    "SELECT pg_advisory_xact_lock($1::INTEGER, text_key) FROM unnest($2::INTEGER[]) AS t(text_key)";
 
 const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, body, fetched_at, change_id)
     SELECT n.*, $11, pg_current_xact_id()::text::BIGINT
@@ -42,6 +51,7 @@ pub(super) async fn write_documents(
     now: i64,
 ) -> Result<()> {
     let mut remaining = documents;
+    lock_texts(connection, &remaining).await?;
     while !remaining.is_empty() {
         let mut seen = HashSet::new();
         let (once, again) = remaining.into_iter().partition(|(id, _)| seen.insert(*id));
@@ -49,6 +59,30 @@ pub(super) async fn write_documents(
         remaining = again;
     }
     Ok(())
+}
+
+/// All at once, before anything is written: in steps two transactions could wait
+/// for each other.
+async fn lock_texts(connection: &mut Connection<'_>, documents: &[Written<'_>]) -> Result<()> {
+    let hashes = documents
+        .iter()
+        .filter_map(|(_, document)| document.content_hash.as_deref());
+    let keys: BTreeSet<i32> = hashes.map(text_key).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<i32> = keys.into_iter().collect();
+    connection
+        .query(LOCK_TEXTS, &[&TEXT_LOCK, &keys])
+        .await
+        .map(drop)
+}
+
+/// The first bytes of a hash. Texts that share them only wait for each other.
+fn text_key(hash: &[u8]) -> i32 {
+    hash.iter()
+        .take(4)
+        .fold(0, |key, byte| (key << 8) | i32::from(*byte))
 }
 
 /// The same for documents without repeated ids.

@@ -89,12 +89,17 @@ pub(super) const LOCK_HOSTS: &str =
     "SELECT host_id FROM hosts WHERE host_id = ANY($1) ORDER BY host_id FOR NO KEY UPDATE";
 
 /// The queue heads of hosts, by one index probe for each priority: of what is due
-/// the highest priority, else what is due first. `h` is the host.
-pub(super) const HEADS: &str = "SELECT DISTINCT ON (h.host_id) h.host_id, level.priority, head.due_at
+/// the highest priority, else what is due first. A leased URL is due when its lease
+/// ends; its priority is negated. `h` is the host.
+pub(super) const HEADS: &str = "SELECT DISTINCT ON (h.host_id) h.host_id, head.priority, head.due_at
     FROM unnest($1::BIGINT[]) AS h(host_id)
-    CROSS JOIN (VALUES (10::SMALLINT),(9::SMALLINT),(8::SMALLINT),(7::SMALLINT),(6::SMALLINT),(5::SMALLINT),(4::SMALLINT),(3::SMALLINT),(2::SMALLINT),(1::SMALLINT)) AS level(priority)
-    CROSS JOIN LATERAL (SELECT due_at FROM queue WHERE host_id = h.host_id AND priority = level.priority ORDER BY due_at LIMIT 1) AS head
-    ORDER BY h.host_id, head.due_at > $2, CASE WHEN head.due_at <= $2 THEN -level.priority END, head.due_at";
+    CROSS JOIN LATERAL (
+        SELECT level.priority, best.due_at
+        FROM (VALUES (10::SMALLINT),(9::SMALLINT),(8::SMALLINT),(7::SMALLINT),(6::SMALLINT),(5::SMALLINT),(4::SMALLINT),(3::SMALLINT),(2::SMALLINT),(1::SMALLINT)) AS level(priority)
+        CROSS JOIN LATERAL (SELECT due_at FROM queue WHERE host_id = h.host_id AND priority = level.priority ORDER BY due_at LIMIT 1) AS best
+        UNION ALL
+        SELECT abs(priority), due_at FROM queue WHERE host_id = h.host_id AND priority < 0) AS head
+    ORDER BY h.host_id, head.due_at > $2, CASE WHEN head.due_at <= $2 THEN -head.priority END, head.due_at";
 
 /// Recomputes the heads of hosts from their queues. The hosts are locked.
 pub(super) async fn refresh_heads(

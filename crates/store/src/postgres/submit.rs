@@ -1,12 +1,13 @@
-//! Adds, deletes and requeues frontier rows.
+//! Adds, deletes and requeues frontier rows. The order of locks: titles, hosts (new
+//! ones first, each by id), and only then rows of `urls` and `queue`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::pool::Connection;
 use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_counter_deltas};
 use crate::counters::{CounterDeltas, stored_status};
 use crate::error::Result;
-use crate::frontier::{Status, Verdict};
+use crate::frontier::{Status, TitleHash, Verdict};
 use crate::ids::FrontierId;
 use crate::queue_head::QueueHead;
 use crate::submission::Prepared;
@@ -20,6 +21,10 @@ const KNOWN: &str = "SELECT k.at::INTEGER, u.host_id IS NOT NULL AND u.status = 
     LEFT JOIN queue q ON q.host_id = u.host_id AND q.url_id = u.url_id
     LEFT JOIN aliases a ON a.host_id = k.host_id AND a.url_id = k.url_id
     WHERE u.host_id IS NOT NULL OR a.host_id IS NOT NULL";
+
+const ADD_TITLES: &str = "INSERT INTO seen_titles (source_id, title_hash, seen_at)
+    SELECT source_id, title_hash, $3 FROM unnest($1::BIGINT[], $2::BYTEA[]) AS t(source_id, title_hash)
+    ON CONFLICT DO NOTHING RETURNING source_id, title_hash";
 
 pub(super) const ADD_HOSTS: &str = "INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight)
     SELECT host_id, host_key, $3, $4 FROM unnest($1::BIGINT[], $2::TEXT[]) AS h(host_id, host_key) ORDER BY host_id
@@ -42,7 +47,53 @@ const IMPROVE_HEADS: &str = "UPDATE hosts SET head_priority = n.priority, head_d
            OR (n.due_at <= $4 AND (hosts.head_due > $4 OR hosts.head_priority < n.priority))
            OR (n.due_at > $4 AND hosts.head_due > n.due_at))";
 
+/// Submits the URLs whose titles are new; `None` for the others.
 pub(super) async fn submit(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    delay_ms: i32,
+    max_in_flight: i16,
+    now: i64,
+) -> Result<Vec<Option<Verdict>>> {
+    if batch.iter().all(|row| row.title.is_none()) {
+        let verdicts = submit_all(connection, batch, delay_ms, max_in_flight, now).await?;
+        return Ok(verdicts.into_iter().map(Some).collect());
+    }
+    let new = record_titles(connection, batch, now).await?;
+    let is_wanted = |row: &&Prepared| {
+        row.title
+            .is_none_or(|title| new.contains(&(row.source_id, title)))
+    };
+    let wanted: Vec<Prepared> = batch.iter().filter(is_wanted).cloned().collect();
+    let verdicts = submit_all(connection, &wanted, delay_ms, max_in_flight, now).await?;
+    let mut verdicts = verdicts.into_iter();
+    Ok(batch
+        .iter()
+        .map(|row| is_wanted(&row).then(|| verdicts.next()).flatten())
+        .collect())
+}
+
+/// Records titles, in order; returns those that are new to their source.
+async fn record_titles(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    now: i64,
+) -> Result<HashSet<(i64, TitleHash)>> {
+    let titles: BTreeSet<(i64, TitleHash)> = batch
+        .iter()
+        .filter_map(|row| Some((row.source_id, row.title?)))
+        .collect();
+    let (sources, hashes): (Vec<i64>, Vec<&[u8]>) =
+        titles.iter().map(|(id, hash)| (*id, &hash[..])).unzip();
+    let rows = connection
+        .query(ADD_TITLES, &[&sources, &hashes, &now])
+        .await?;
+    let new =
+        |row: &tokio_postgres::Row| Some((row.get(0), row.get::<_, &[u8]>(1).try_into().ok()?));
+    Ok(rows.iter().filter_map(new).collect())
+}
+
+async fn submit_all(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
     delay_ms: i32,
@@ -76,23 +127,17 @@ pub(super) async fn submit(
     if new.is_empty() && raised.is_empty() {
         return Ok(verdicts);
     }
+    add_hosts(connection, batch, &new, delay_ms, max_in_flight).await?;
+    let touched = new.iter().chain(raised.iter().map(|(at, _)| at));
+    let touched = hosts_of(touched.map(|at| batch[*at].id.host.0));
+    connection.query(LOCK_HOSTS, &[&touched]).await?;
     let mut heads: BTreeMap<i64, QueueHead> = BTreeMap::new();
     let mut improve_head = |host: i64, head: QueueHead| {
         let best = heads.entry(host).or_insert(QueueHead::EMPTY);
         *best = best.better(head, now);
     };
     let mut deltas = CounterDeltas::default();
-    for at in add(
-        connection,
-        batch,
-        &new,
-        delay_ms,
-        max_in_flight,
-        now,
-        &mut verdicts,
-    )
-    .await?
-    {
+    for at in add(connection, batch, &new, now, &mut verdicts).await? {
         let row = &batch[at];
         improve_head(
             row.id.host.0,
@@ -103,13 +148,6 @@ pub(super) async fn submit(
         );
         deltas.add(row.source_id, row.origin, Status::Pending, 1);
     }
-    let candidates: Vec<i64> = hosts_of(
-        heads
-            .keys()
-            .copied()
-            .chain(raised.iter().map(|(at, _)| batch[*at].id.host.0)),
-    );
-    connection.query(LOCK_HOSTS, &[&candidates]).await?;
     for (at, head) in raise(connection, batch, &raised, now).await? {
         verdicts[at] = Verdict::Raised;
         let best = heads.entry(batch[at].id.host.0).or_insert(QueueHead::EMPTY);
@@ -125,13 +163,33 @@ pub(super) async fn submit(
     Ok(verdicts)
 }
 
-/// Inserts hosts, URLs and queue rows; returns the positions that were really new.
-async fn add(
+async fn add_hosts(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
     new: &[usize],
     delay_ms: i32,
     max_in_flight: i16,
+) -> Result<()> {
+    let names: BTreeMap<i64, &str> = new
+        .iter()
+        .map(|at| (batch[*at].id.host.0, batch[*at].host_key.as_str()))
+        .collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let (ids, keys): (Vec<i64>, Vec<&str>) = names.into_iter().unzip();
+    connection
+        .execute(ADD_HOSTS, &[&ids, &keys, &delay_ms, &max_in_flight])
+        .await
+        .map(drop)
+}
+
+/// Inserts URLs and queue rows; returns the positions that were really new. The
+/// hosts are locked.
+async fn add(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    new: &[usize],
     now: i64,
     verdicts: &mut [Verdict],
 ) -> Result<Vec<usize>> {
@@ -139,17 +197,6 @@ async fn add(
         return Ok(Vec::new());
     }
     let rows: Vec<&Prepared> = new.iter().map(|at| &batch[*at]).collect();
-    let names: BTreeMap<i64, &str> = rows
-        .iter()
-        .map(|row| (row.id.host.0, row.host_key.as_str()))
-        .collect();
-    let (host_ids, host_keys): (Vec<i64>, Vec<&str>) = names.into_iter().unzip();
-    connection
-        .execute(
-            ADD_HOSTS,
-            &[&host_ids, &host_keys, &delay_ms, &max_in_flight],
-        )
-        .await?;
     let column = |of: fn(&Prepared) -> i16| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
     let hosts: Vec<i64> = rows.iter().map(|row| row.id.host.0).collect();
     let urls: Vec<&[u8]> = rows.iter().map(|row| &row.id.url.0[..]).collect();
@@ -177,7 +224,7 @@ async fn add(
             ],
         )
         .await?;
-    // A concurrent submitter may have inserted some of them.
+    // Another transaction may have inserted some of them before the hosts were locked.
     let mut position: HashMap<(i64, &[u8]), usize> = rows
         .iter()
         .zip(new)
@@ -347,7 +394,7 @@ pub(super) async fn requeue(
             "INSERT INTO queue (host_id, url_id, priority, due_at, attempt)
              SELECT u.host_id, u.url_id, u.priority, $3, u.attempts
              FROM unnest($1::BIGINT[], $2::BYTEA[]) AS k(host_id, url_id) JOIN urls u ON u.host_id = k.host_id AND u.url_id = k.url_id
-             ON CONFLICT (host_id, url_id) DO UPDATE SET due_at = excluded.due_at, owner = NULL, crashes = 0",
+             ON CONFLICT (host_id, url_id) DO UPDATE SET due_at = excluded.due_at, owner = NULL, crashes = 0, priority = abs(queue.priority)",
             &[&host_ids, &url_ids, &now],
         )
         .await?;

@@ -262,13 +262,17 @@ fn read_claim(
 ) -> rusqlite::Result<(Claim, Status)> {
     connection
         .prepare_cached(
-            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status, attempts, last_fetched_at
+            "SELECT url, key_tail, source_id, origin, priority, depth, retry_count, etag, last_modified, content_hash, item, status, attempts, last_fetched_at, discovered_at
              FROM urls WHERE host_id = ?1 AND url_id = ?2",
         )?
         .query_row(params![id.host.0, id.url.0], |row| {
             let attempts: i32 = row.get(12)?;
             let claim = Claim {
-                lease_token: LeaseToken { id, attempt: attempts.max(expired_attempt) + 1 },
+                lease_token: LeaseToken {
+                    id,
+                    attempt: attempts.max(expired_attempt) + 1,
+                    discovered_at: Moment(row.get(14)?),
+                },
                 url: stored_url(&row.get::<_, String>(0)?)?,
                 key: id.url.with_tail(row.get(1)?),
                 source_id: row.get(2)?,
@@ -351,9 +355,10 @@ pub(super) fn extend_leases(
         let (host, url) = (lease_token.id.host.0, lease_token.id.url.0);
         let held = connection
             .prepare_cached(
-                "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND due_at > ?5",
+                "UPDATE leases SET due_at = ?4 WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 AND due_at > ?5
+                    AND EXISTS (SELECT 1 FROM urls WHERE host_id = ?1 AND url_id = ?2 AND discovered_at = ?6)",
             )?
-            .execute(params![host, url, lease_token.attempt, until, now])?;
+            .execute(params![host, url, lease_token.attempt, until, now, lease_token.discovered_at.0])?;
         if held > 0 {
             connection
                 .prepare_cached(

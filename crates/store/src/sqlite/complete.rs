@@ -38,10 +38,11 @@ pub(super) fn complete(
     for completion in batch {
         let id = completion.lease_token.id;
         let ended = end_lease(connection, completion, now)?;
-        accepted.push(ended.is_some());
         let Some(in_time) = ended else {
+            accepted.push(is_stored(connection, completion)?);
             continue;
         };
+        accepted.push(true);
         let (source_id, origin, status) = update_url(connection, completion, now)?;
         deltas.add(source_id, origin, Status::Fetching, -1);
         deltas.add(source_id, origin, status, 1);
@@ -65,6 +66,14 @@ pub(super) fn complete(
     Ok(accepted)
 }
 
+/// Whether a completion was stored before.
+fn is_stored(connection: &Connection, completion: &PreparedCompletion) -> rusqlite::Result<bool> {
+    let token = completion.lease_token;
+    connection
+        .prepare_cached("SELECT 1 FROM events WHERE host_id = ?1 AND url_id = ?2 AND kind = ?3 AND detail = ?4 AND at >= ?5")?
+        .exists(params![token.id.host.0, token.id.url.0, completion.event, completion.detail, token.discovered_at.0])
+}
+
 /// Ends the lease and dequeues the URL, or queues it with its next due time. True if
 /// the lease was still live; `None` if it was lost.
 fn end_lease(
@@ -75,12 +84,17 @@ fn end_lease(
     let id = completion.lease_token.id;
     let ended = connection
         .prepare_cached(
-            "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3 RETURNING priority, queued_at, due_at",
+            "DELETE FROM leases WHERE host_id = ?1 AND url_id = ?2 AND attempt = ?3
+                AND EXISTS (SELECT 1 FROM urls WHERE host_id = ?1 AND url_id = ?2 AND discovered_at = ?4)
+             RETURNING priority, queued_at, due_at",
         )?
-        .query_row(params![id.host.0, id.url.0, completion.lease_token.attempt], |row| {
-            let until: i64 = row.get(2)?;
-            Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
-        })
+        .query_row(
+            params![id.host.0, id.url.0, completion.lease_token.attempt, completion.lease_token.discovered_at.0],
+            |row| {
+                let until: i64 = row.get(2)?;
+                Ok((QueueHead { priority: row.get(0)?, due: row.get(1)? }, until > now))
+            },
+        )
         .optional()?;
     let Some((position, in_time)) = ended else {
         return Ok(None);

@@ -28,7 +28,7 @@ pub(super) fn submit(
     batch: &[Prepared],
     defaults: HostDefaults,
     now: i64,
-) -> rusqlite::Result<Vec<Verdict>> {
+) -> rusqlite::Result<Vec<Option<Verdict>>> {
     let has_aliases = connection
         .prepare_cached("SELECT 1 FROM aliases LIMIT 1")?
         .exists([])?;
@@ -40,8 +40,12 @@ pub(super) fn submit(
     let mut verdicts = Vec::with_capacity(batch.len());
     for row in batch {
         let (host, url) = (row.id.host.0, row.id.url.0);
+        if !title_is_new(connection, row, now)? {
+            verdicts.push(None);
+            continue;
+        }
         if has_aliases && is_alias.exists(params![host, url])? {
-            verdicts.push(Verdict::Known);
+            verdicts.push(Some(Verdict::Known));
             continue;
         }
         let candidate = QueueHead {
@@ -64,7 +68,8 @@ pub(super) fn submit(
             candidate.due,
         ])?;
         if inserted == 0 {
-            verdicts.push(raise(connection, row, candidate, &mut heads, now)?);
+            let verdict = raise(connection, row, candidate, &mut heads, now)?;
+            verdicts.push(Some(verdict));
             continue;
         }
         enqueue(connection, row.id, candidate)?;
@@ -73,11 +78,22 @@ pub(super) fn submit(
             ensure_host(connection, row, defaults)?;
         }
         improve_head(&mut heads, host, candidate, now);
-        verdicts.push(Verdict::New);
+        verdicts.push(Some(Verdict::New));
     }
     improve_heads(connection, &heads, now)?;
     write_counter_deltas(connection, &deltas)?;
     Ok(verdicts)
+}
+
+/// Records the title of a URL; false if its source has listed it before.
+fn title_is_new(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::Result<bool> {
+    let Some(title) = row.title else {
+        return Ok(true);
+    };
+    let recorded = connection
+        .prepare_cached("INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
+        .execute(params![row.source_id, title, now])?;
+    Ok(recorded > 0)
 }
 
 pub(super) fn ensure_host(

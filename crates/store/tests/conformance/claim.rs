@@ -19,6 +19,8 @@ on_both_engines!(
     a_huge_host_does_not_starve_others,
     low_priority_is_not_starved,
     an_expired_lease_is_claimed_again_and_the_old_worker_is_refused,
+    a_url_whose_lease_expired_keeps_its_place,
+    a_worker_of_a_removed_url_has_no_claim_on_its_successor,
     an_extended_lease_is_not_lost,
     a_late_completion_does_not_release_the_host_of_another,
     a_released_url_is_claimable_again_without_a_retry,
@@ -221,11 +223,82 @@ async fn an_expired_lease_is_claimed_again_and_the_old_worker_is_refused(t: Fixt
     );
     assert_eq!(t.status("https://a.example/x").await, Status::Fetching);
     assert!(t.complete(&found, fetched()).await);
-    assert!(!t.complete(&found, fetched()).await, "a claim ends once");
+    assert!(
+        !t.complete(&found, Outcome::Released).await,
+        "a claim ends once"
+    );
     assert_eq!(
         t.events("https://a.example/x").await,
         ["discovered", "lease_expired", "fetched"]
     );
+    t.assert_counters_match().await;
+}
+
+async fn a_url_whose_lease_expired_keeps_its_place(t: Fixture) {
+    let url = |name: &str| format!("https://a.example/{name}");
+    for name in ["first", "second", "third"] {
+        t.submit(&[&url(name)]).await;
+        t.advance(SECOND);
+    }
+    let lost = t.claim_one().await;
+    assert_eq!(lost.url.as_str(), url("first"));
+    t.submit(&[&url("last")]).await;
+    t.advance(MINUTE);
+    let found = t.claim_one().await;
+    assert_eq!(found.url.as_str(), url("first"), "not behind the backlog");
+    t.advance(MINUTE);
+    // Its place is within its priority.
+    t.store.submit(&[urgent(&url("urgent"), 9)]).await.unwrap();
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        let claim = t.claim_one().await;
+        assert_eq!(
+            claim.priority,
+            if order.is_empty() { 9 } else { 5 },
+            "{}",
+            claim.url
+        );
+        assert!(t.complete(&claim, fetched()).await);
+        order.push(claim.url.as_str().to_owned());
+        t.advance(SECOND * 2);
+    }
+    assert_eq!(
+        order,
+        ["urgent", "first", "second", "third", "last"].map(url)
+    );
+    assert_eq!(t.claim(1).await, []);
+    t.assert_counters_match().await;
+}
+
+/// A removed and re-added URL starts again at the first attempt.
+async fn a_worker_of_a_removed_url_has_no_claim_on_its_successor(t: Fixture) {
+    let url = "https://a.example/x";
+    t.submit(&[url]).await;
+    let removed = t.claim_one().await;
+    t.store.remove(&[id(url)]).await.unwrap();
+    t.advance(MINUTE);
+    t.submit(&[url]).await;
+    let successor = t.claim_one().await;
+    assert_eq!(
+        removed.lease_token.attempt, successor.lease_token.attempt,
+        "only the row differs"
+    );
+    assert!(!t.complete(&removed, fetched()).await);
+    assert_eq!(
+        t.store
+            .extend_leases(&[removed.lease_token, successor.lease_token], MINUTE)
+            .await
+            .unwrap(),
+        [false, true]
+    );
+    t.store
+        .blame_for_crash(&[removed.lease_token], 100)
+        .await
+        .unwrap();
+    t.advance(MINUTE);
+    let again = t.claim_one().await;
+    assert!(t.complete(&again, fetched()).await);
+    assert_eq!(t.status(url).await, Status::Fetched);
     t.assert_counters_match().await;
 }
 

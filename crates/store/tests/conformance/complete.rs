@@ -19,6 +19,7 @@ on_both_engines!(
     of_two_equal_texts_in_one_batch_the_second_is_a_duplicate,
     every_sink_gets_one_delivery_and_every_delivery_a_verdict,
     a_lost_lease_writes_no_document,
+    a_repeated_completion_was_stored_once,
     the_whole_history_is_recorded,
     every_change_of_state_is_explained_by_an_event,
 );
@@ -388,6 +389,58 @@ async fn a_lost_lease_writes_no_document(t: Fixture) {
     assert!(!t.complete(&lost, with_document(url, "stale")).await);
     assert!(t.store.document(id(url)).await.unwrap().is_none());
     assert_eq!(t.store.outbox().await.unwrap()[0].waiting, 0);
+}
+
+/// As after a COMMIT whose response was lost: the caller can't know, and repeats.
+async fn a_repeated_completion_was_stored_once(t: Fixture) {
+    let outcomes = [
+        (
+            "https://a.example/x",
+            with_document("https://a.example/x", "one"),
+        ),
+        ("https://b.example/x", failed(MINUTE)),
+        ("https://c.example/x", Outcome::Released),
+    ];
+    for (url, outcome) in outcomes {
+        t.submit(&[url]).await;
+        let claim = t.claim_one().await;
+        assert!(t.complete(&claim, outcome.clone()).await);
+        let (row, events) = (t.store.url(id(url)).await.unwrap(), t.events(url).await);
+        assert!(t.complete(&claim, outcome.clone()).await, "stored already");
+        assert_eq!(
+            format!("{:?}", t.store.url(id(url)).await.unwrap()),
+            format!("{row:?}"),
+            "and not twice"
+        );
+        assert_eq!(t.events(url).await, events);
+        let other = Outcome::Dead {
+            reason: "gone".to_owned(),
+            error: None,
+        };
+        assert!(!t.complete(&claim, other).await, "another outcome is late");
+        let rest = Outcome::Dead {
+            reason: "gone".to_owned(),
+            error: None,
+        };
+        t.advance(MINUTE * 2);
+        assert!(t.complete(&t.claim_one().await, rest).await);
+    }
+    // What was stored of a removed row is not taken for its successor's.
+    let url = "https://d.example/x";
+    for is_stored in [true, false] {
+        t.submit(&[url]).await;
+        let claim = t.claim_one().await;
+        if is_stored {
+            assert!(t.complete(&claim, fetched()).await);
+            t.store.remove(&[id(url)]).await.unwrap();
+            t.advance(MINUTE);
+        } else {
+            t.advance(MINUTE);
+            t.claim_one().await;
+            assert!(!t.complete(&claim, fetched()).await);
+        }
+    }
+    t.assert_counters_match().await;
 }
 
 async fn the_whole_history_is_recorded(t: Fixture) {

@@ -18,7 +18,6 @@ on_both_engines!(
     a_disabled_source_is_not_polled,
     a_feed_can_be_claimed_resumed_and_removed,
     polls_of_a_source_are_counted_by_kind,
-    a_title_is_new_once,
     a_shared_value_is_replaced_by_compare_and_swap,
     an_unchanged_feed_and_a_failed_one_are_different,
     the_same_task_starts_once_per_interval,
@@ -339,26 +338,6 @@ async fn a_shared_value_is_replaced_by_compare_and_swap(t: Fixture) {
     assert_eq!(t.store.shared_value("price").await.unwrap(), Some(value(2)));
     assert_eq!(t.store.feed_demand().await.unwrap(), (0, 0.0));
     assert_eq!(t.store.polls().await.unwrap(), 0);
-}
-
-async fn a_title_is_new_once(t: Fixture) {
-    let (a, b) = ([1; 16], [2; 16]);
-    assert_eq!(
-        t.store.record_titles(1, &[a, b, a]).await.unwrap(),
-        [true, true, false]
-    );
-    assert_eq!(t.store.record_titles(1, &[a]).await.unwrap(), [false]);
-    assert_eq!(
-        t.store.record_titles(2, &[a]).await.unwrap(),
-        [true],
-        "another source"
-    );
-    t.advance(MINUTE * 60 * 24 * 31);
-    assert_eq!(
-        t.store.prune_titles(MINUTE * 60 * 24 * 30).await.unwrap(),
-        3
-    );
-    assert_eq!(t.store.record_titles(1, &[a]).await.unwrap(), [true]);
 }
 
 async fn a_late_poller_is_refused(t: Fixture) {

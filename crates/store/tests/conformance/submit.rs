@@ -1,6 +1,6 @@
 //! Submission of URLs.
 
-use tidings_store::{Moment, Origin, Status, Submission, Verdict};
+use tidings_store::{Moment, Origin, Result, Status, Submission, Verdict};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, urgent};
 
@@ -17,6 +17,8 @@ on_both_engines!(
     control_characters_are_accepted,
     submissions_survive_a_restart,
     an_alias_of_a_page_is_known,
+    a_title_is_submitted_once,
+    a_submit_that_fails_records_no_title,
 );
 
 async fn each_url_gets_its_verdict_in_order(t: Fixture) {
@@ -216,4 +218,59 @@ async fn an_alias_of_a_page_is_known(t: Fixture) {
     let host = t.store.host_stats(id(page).host).await.unwrap();
     assert_eq!((host.by_status["pending"], host.by_status["dead"]), (2, 0));
     assert!(!host.has_more);
+}
+
+/// Submits URLs of source 1, each with a title.
+async fn submit_titled(t: &Fixture, items: &[(&str, u8)]) -> Result<Vec<Option<Verdict>>> {
+    let of_source = |(url, _): &(&str, u8)| Submission {
+        source_id: 1,
+        ..submission(url)
+    };
+    let submissions: Vec<_> = items.iter().map(of_source).collect();
+    let titles: Vec<_> = items.iter().map(|(_, title)| Some([*title; 16])).collect();
+    t.store.submit_titled(&submissions, &titles).await
+}
+
+async fn a_title_is_submitted_once(t: Fixture) {
+    let (new, known) = (Some(Verdict::New), Some(Verdict::Known));
+    // The first of a list wins, whatever the order of the ids.
+    for n in 0..4 {
+        let (one, two) = (
+            format!("https://a{n}.example/"),
+            format!("https://b{n}.example/"),
+        );
+        let items = [(&*one, n), (&*two, n), (&*one, n)];
+        assert_eq!(
+            submit_titled(&t, &items).await.unwrap(),
+            [new, None, known],
+            "{n}"
+        );
+        assert!(t.store.url(id(&two)).await.unwrap().is_none());
+    }
+    let items = [("https://c.example/", 0), ("https://a0.example/", 9)];
+    assert_eq!(submit_titled(&t, &items).await.unwrap(), [None, known]);
+    let other = Submission {
+        source_id: 2,
+        ..submission("https://c.example/")
+    };
+    let untitled = submission("https://d.example/");
+    let (both, titles) = ([other, untitled], [Some([0; 16]), None]);
+    let verdicts = t.store.submit_titled(&both, &titles).await.unwrap();
+    assert_eq!(verdicts, [new, new], "another source");
+    t.advance(MINUTE);
+    assert_eq!(t.store.prune_titles(SECOND).await.unwrap(), 6);
+    let items = [("https://e.example/", 0)];
+    assert_eq!(submit_titled(&t, &items).await.unwrap(), [new]);
+    t.assert_counters_match().await;
+}
+
+async fn a_submit_that_fails_records_no_title(t: Fixture) {
+    let items = [("https://a.example/", 1), ("https://b.example/", 2)];
+    t.execute("ALTER TABLE urls RENAME TO hidden").await;
+    submit_titled(&t, &items).await.unwrap_err();
+    t.execute("ALTER TABLE hidden RENAME TO urls").await;
+    assert_eq!(
+        submit_titled(&t, &items).await.unwrap(),
+        [Some(Verdict::New); 2]
+    );
 }
