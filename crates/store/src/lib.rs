@@ -10,6 +10,7 @@ mod clock;
 mod complete;
 mod counters;
 mod deliveries;
+mod delivery;
 mod diagnostics;
 mod documents;
 mod engine;
@@ -43,7 +44,8 @@ mod tasks;
 mod tokens;
 
 pub use audit::{AuditEntry, NewAuditEntry};
-pub use deliveries::{DeadLetter, Delivery, DeliveryVerdict, OutboxState};
+pub use deliveries::{DeadLetter, OutboxState};
+pub use delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 pub use diagnostics::{Diagnostics, Leases, Overdue, OverdueHosts, PermanentFailures};
 pub use documents::{ChangeCursor, StoredDocument};
 pub use error::{Result, StoreError};

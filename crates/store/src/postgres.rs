@@ -4,6 +4,7 @@
 
 mod claim;
 mod complete;
+mod deliveries;
 mod documents;
 mod near_duplicates;
 mod pool;
@@ -19,6 +20,7 @@ use tokio_postgres::Config;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
@@ -300,6 +302,36 @@ impl Engine for PostgresEngine {
         let requeued = submit::requeue(&mut connection, ids, now).await?;
         connection.commit().await?;
         Ok(requeued)
+    }
+
+    async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease_ms: i64,
+    ) -> Result<Vec<Delivery>> {
+        // If it is lost, documents are delivered twice, which changes nothing.
+        let (mut connection, now) = self.begin(VOLATILE).await?;
+        let claimed = deliveries::claim(&mut connection, sink, limit, lease_ms, now).await?;
+        connection.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn complete_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        deliveries::complete(&mut connection, sink, verdicts, now).await?;
+        connection.commit().await
+    }
+
+    async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        let retried = deliveries::retry_dead_letters(&mut connection, sink, now).await?;
+        connection.commit().await?;
+        Ok(retried)
     }
 
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {

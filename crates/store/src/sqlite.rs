@@ -4,6 +4,7 @@
 
 mod claim;
 mod complete;
+mod deliveries;
 mod near_duplicates;
 mod read;
 mod rows;
@@ -22,6 +23,7 @@ use tidings_document::Sketch;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
@@ -302,6 +304,43 @@ impl Engine for SqliteEngine {
         self.writer
             .write(SyncLevel::Full, move |connection| {
                 submit::requeue(connection, &ids, now(&clock))
+            })
+            .await
+    }
+
+    async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease_ms: i64,
+    ) -> Result<Vec<Delivery>> {
+        let (sink, clock) = (sink.to_owned(), self.clock.clone());
+        // If it is lost, documents are delivered twice, which changes nothing.
+        self.writer
+            .write(SyncLevel::Normal, move |connection| {
+                deliveries::claim(connection, &sink, limit, lease_ms, now(&clock))
+            })
+            .await
+    }
+
+    async fn complete_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()> {
+        let (sink, verdicts, clock) = (sink.to_owned(), verdicts.to_vec(), self.clock.clone());
+        self.writer
+            .write(SyncLevel::Full, move |connection| {
+                deliveries::complete(connection, &sink, &verdicts, now(&clock))
+            })
+            .await
+    }
+
+    async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters> {
+        let (sink, clock) = (sink.to_owned(), self.clock.clone());
+        self.writer
+            .write(SyncLevel::Full, move |connection| {
+                deliveries::retry_dead_letters(connection, &sink, now(&clock))
             })
             .await
     }

@@ -201,6 +201,10 @@ impl Store {
             .map(drop)
     }
 
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     pub(crate) fn host_defaults(&self) -> (i64, i64) {
         self.host_defaults
     }
@@ -251,7 +255,7 @@ impl Store {
 
     /// Retries deadlocks, serialisation failures and broken connections; every
     /// engine call is one transaction, so that is safe.
-    async fn with_retry<T, F: Future<Output = Result<T>>>(
+    pub(crate) async fn with_retry<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &str,
         mut call: impl FnMut() -> F,

@@ -15,6 +15,7 @@ use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
     Claim, ClaimRequest, Completion, Moment, Outcome, Store, StoreOptions, Submission, Verdict,
 };
+use tokio_postgres::Client;
 
 /// An address on each engine; the folder lives as long as it is held.
 fn addresses() -> [(String, Option<tempfile::TempDir>); 2] {
@@ -603,6 +604,30 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     assert_eq!(stored.len(), acknowledged.len(), "only what was submitted");
 }
 
+/// A connection of another process.
+async fn connect(address: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Waits until another connection to this database waits for a lock.
+async fn wait_for_a_blocked_statement(client: &Client) {
+    let blocked = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let row = client.query_one(blocked, &[]).await.unwrap();
+        if row.get::<_, i64>(0) > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no statement waits for a lock");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// A document as a slow transaction writes it.
 const SLOW_DOCUMENT: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body, change_id)
     VALUES ($1, decode(repeat('0', 32), 'hex'), decode(repeat('0', 32), 'hex'), 1, 0, $2, 0, '{}', pg_current_xact_id()::text::BIGINT)";
@@ -611,14 +636,7 @@ const SLOW_DOCUMENT: &str = "INSERT INTO documents (host_id, url_id, key_tail, r
 async fn a_document_that_commits_late_is_never_skipped() {
     let address = postgres_database().unwrap();
     let store = Store::open(&address, &options(0, 1)).await.unwrap();
-    let connect = async || {
-        let (client, connection) = tokio_postgres::connect(&address, tokio_postgres::NoTls)
-            .await
-            .unwrap();
-        tokio::spawn(connection);
-        client
-    };
-    let (mut one, mut two) = (connect().await, connect().await);
+    let (mut one, mut two) = (connect(&address).await, connect(&address).await);
     let changes = async |after| {
         let changes = store.document_changes(after, 10).await.unwrap();
         let last = changes.last().map(|(cursor, _)| *cursor).or(after);
@@ -665,4 +683,77 @@ async fn a_document_that_commits_late_is_never_skipped() {
     assert!(seen.is_empty(), "{seen:?}");
     slow.commit().await.unwrap();
     assert_eq!(wait_for(cursor, 1).await.0, ["slower"]);
+}
+
+/// Documents 1 to n, each with a delivery to the sink `s` that is due.
+const PENDING: &str = "
+    INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ('s', 1, 0, 0);
+    INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body)
+        SELECT n, decode(repeat('0', 32), 'hex'), decode(repeat('0', 32), 'hex'), 1, 0, '', 0, '{}' FROM generate_series(1, 1000) AS n;
+    INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+        SELECT 's', host_id, url_id, 1, 0, host_id, 0 FROM documents";
+
+async fn with_pending_deliveries() -> (String, Store) {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let client = connect(&address).await;
+    client.batch_execute(PENDING).await.unwrap();
+    (address, store)
+}
+
+#[tokio::test]
+async fn a_dead_letter_buried_during_a_retry_is_not_lost() {
+    let (address, store) = with_pending_deliveries().await;
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    one.batch_execute(
+        "DELETE FROM deliveries WHERE host_id <> 2;
+         INSERT INTO dead_letters SELECT 's', 1, url_id, 1, 'full', 0 FROM documents WHERE host_id = 1",
+    )
+    .await
+    .unwrap();
+    // A deliverer whose transaction the retry has to wait for: its document 1 is
+    // queued again, and document 2 becomes a dead letter.
+    let deliverer = one.transaction().await.unwrap();
+    let queue = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+        SELECT 's', host_id, url_id, 1, 0, 0, 0 FROM documents WHERE host_id = 1";
+    deliverer.batch_execute(queue).await.unwrap();
+    let retry = tokio::spawn({
+        let store = store.clone();
+        async move { store.retry_dead_letters("s").await }
+    });
+    wait_for_a_blocked_statement(&two).await;
+    let bury = "INSERT INTO dead_letters SELECT sink, host_id, url_id, revision, 'full', 0 FROM deliveries WHERE host_id = 2;
+        DELETE FROM deliveries WHERE host_id = 2";
+    deliverer.batch_execute(bury).await.unwrap();
+    deliverer.commit().await.unwrap();
+    retry.await.unwrap().unwrap();
+    let outbox = store.outbox().await.unwrap().remove(0);
+    assert_eq!((outbox.waiting, outbox.dead), (1, 1), "none is lost");
+    store.retry_dead_letters("s").await.unwrap();
+    let outbox = store.outbox().await.unwrap().remove(0);
+    assert_eq!((outbox.waiting, outbox.dead), (2, 0));
+}
+
+#[tokio::test]
+async fn two_claims_of_deliveries_share_them_and_neither_waits() {
+    let (address, store) = with_pending_deliveries().await;
+    let mut other = connect(&address).await;
+    // A claim that has locked the longest due ones and is not committed.
+    let claim = other.transaction().await.unwrap();
+    let locked = "SELECT host_id FROM deliveries ORDER BY next_attempt_at LIMIT 300 FOR UPDATE";
+    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 300);
+    let lease = Duration::from_secs(60);
+    let (one, two) = tokio::join!(
+        store.claim_deliveries("s", 300, lease),
+        store.claim_deliveries("s", 300, lease)
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((one.len(), two.len()), (300, 300));
+    let hosts = one.iter().chain(&two).map(|delivery| delivery.id.host.0);
+    let hosts: HashSet<i64> = hosts.collect();
+    assert_eq!(hosts.len(), 600, "no delivery twice");
+    assert!(hosts.iter().all(|host| *host > 300));
+    claim.rollback().await.unwrap();
+    let rest = store.claim_deliveries("s", 1000, lease).await.unwrap();
+    assert_eq!(rest.len(), 400);
 }
