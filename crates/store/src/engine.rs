@@ -82,6 +82,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// SQL for the lowest change id that an open transaction may still add.
     fn change_horizon(&self) -> &'static str;
 
+    /// The end of a `SELECT` of rows to change, by which rows that another
+    /// transaction has locked are skipped.
+    fn skip_locked(&self) -> &'static str;
+
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 

@@ -278,27 +278,22 @@ impl Store {
     }
 
     /// Leases feeds that are due, the longest due first. No two pollers get
-    /// the same feed.
+    /// the same feed, and none waits for another.
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
         let now = self.now().await?;
-        // The inner condition is repeated outside: on PostgreSQL two pollers may
-        // select the same row, and the second must see that it is leased.
         let sql = format!(
-            "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
-             WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
-                                 AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
-                               ORDER BY next_poll_at, feed_id LIMIT $4)
-               AND next_poll_at <= $5 AND lease_until <= $6
-             RETURNING {COLUMNS}, attempt"
+            "WITH due AS MATERIALIZED (
+                 SELECT feed_id AS due_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $2 AND paused_reason IS NULL
+                     AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
+                 ORDER BY next_poll_at, feed_id LIMIT $3 {})
+             UPDATE feeds SET lease_until = $1, attempt = attempt + 1 WHERE feed_id IN (SELECT due_id FROM due)
+             RETURNING {COLUMNS}, attempt",
+            self.engine().skip_locked()
         );
-        let until = now.plus(lease);
         let values = [
-            Value::from(until),
-            Value::from(now),
+            Value::from(now.plus(lease)),
             Value::from(now),
             Value::Int(i64::from(limit)),
-            Value::from(now),
-            Value::from(now),
         ];
         let rows = self.rows(Statement::volatile(sql, values)).await?;
         rows.iter().map(claim).collect()

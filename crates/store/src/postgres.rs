@@ -381,6 +381,10 @@ impl Engine for PostgresEngine {
         "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT"
     }
 
+    fn skip_locked(&self) -> &'static str {
+        "FOR UPDATE SKIP LOCKED"
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "queue",

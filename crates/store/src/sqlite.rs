@@ -393,6 +393,11 @@ impl Engine for SqliteEngine {
         "9223372036854775807"
     }
 
+    fn skip_locked(&self) -> &'static str {
+        // One writer: there are no locked rows.
+        ""
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

@@ -757,3 +757,25 @@ async fn two_claims_of_deliveries_share_them_and_neither_waits() {
     let rest = store.claim_deliveries("s", 1000, lease).await.unwrap();
     assert_eq!(rest.len(), 400);
 }
+
+#[tokio::test]
+async fn two_claims_of_feeds_share_them_and_neither_waits() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    for n in 0..9 {
+        let url = format!("https://a.example/{n}");
+        store.add_feed(1, "rss", &url).await.unwrap();
+    }
+    let mut other = connect(&address).await;
+    let claim = other.transaction().await.unwrap();
+    let locked = "SELECT feed_id FROM feeds ORDER BY next_poll_at, feed_id LIMIT 3 FOR UPDATE";
+    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 3);
+    let lease = Duration::from_secs(60);
+    let (one, two) = tokio::join!(store.claim_feeds(3, lease), store.claim_feeds(3, lease));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((one.len(), two.len()), (3, 3));
+    let feeds = one.iter().chain(&two).map(|claim| claim.feed.feed_id);
+    assert_eq!(feeds.collect::<HashSet<_>>().len(), 6, "no feed twice");
+    claim.rollback().await.unwrap();
+    assert_eq!(store.claim_feeds(9, lease).await.unwrap().len(), 3);
+}
