@@ -86,6 +86,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// transaction has locked are skipped.
     fn skip_locked(&self) -> &'static str;
 
+    /// SQL for the lowest id of a transaction that is open, and for the lowest id
+    /// that no transaction has yet.
+    fn open_transactions(&self) -> &'static str;
+
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 

@@ -15,6 +15,7 @@ mod diagnostics;
 mod documents;
 mod engine;
 mod error;
+mod event_horizon;
 mod events;
 mod fairness;
 mod feeds;

@@ -385,6 +385,10 @@ impl Engine for PostgresEngine {
         "FOR UPDATE SKIP LOCKED"
     }
 
+    fn open_transactions(&self) -> &'static str {
+        "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT, pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT"
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "queue",

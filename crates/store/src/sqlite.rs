@@ -398,6 +398,11 @@ impl Engine for SqliteEngine {
         ""
     }
 
+    fn open_transactions(&self) -> &'static str {
+        // One writer: none is open when events are read.
+        "0, 0"
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

@@ -3,8 +3,8 @@
 //! of their own.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidings_document::Sketch;
@@ -13,6 +13,7 @@ use tracing::debug;
 use crate::complete::prepare_completion;
 use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
+use crate::event_horizon::EventHorizon;
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
 use crate::ids::FrontierId;
@@ -31,6 +32,7 @@ const MAX_ATTEMPTS: u32 = 4;
 pub struct Store {
     engine: Arc<dyn Engine>,
     claims: Arc<AtomicU64>,
+    event_horizon: Arc<Mutex<EventHorizon>>,
     /// Delay in milliseconds and concurrency of a new host.
     host_defaults: (i64, i64),
 }
@@ -50,6 +52,7 @@ impl Store {
         Ok(Self {
             engine,
             claims: Arc::default(),
+            event_horizon: Arc::default(),
             host_defaults: (millis(options.host_delay), i64::from(options.max_per_host)),
         })
     }
@@ -213,8 +216,11 @@ impl Store {
         self.engine.change_horizon()
     }
 
-    pub(crate) fn last_event_sql(&self) -> &'static str {
-        self.engine.last_event()
+    pub(crate) fn event_horizon(&self) -> MutexGuard<'_, EventHorizon> {
+        // Replaced whole: a panic elsewhere leaves it usable.
+        self.event_horizon
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn diagnostics_sql(&self) -> &'static str {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use fixture::{fetched, id, submission};
 use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
-    Claim, ClaimRequest, Completion, Moment, Outcome, Store, StoreOptions, Submission, Verdict,
+    Claim, ClaimRequest, Completion, Event, Moment, Outcome, Store, StoreOptions, Submission,
+    Verdict,
 };
 use tokio_postgres::Client;
 
@@ -495,7 +496,12 @@ async fn killed_workers_lose_nothing() {
         }
         wait_until_done(&store, 3000).await;
         // Killed workers leave leases that expire, and that is recorded.
-        let events = store.events_after(0, 100_000).await.unwrap();
+        let mut events = Vec::new();
+        let end = store.last_event_id().await.unwrap();
+        while events.last().map_or(0, |event: &Event| event.event_id) < end {
+            let after = events.last().map_or(0, |event: &Event| event.event_id);
+            events.extend(store.events_after(after, 100_000).await.unwrap());
+        }
         let expired = events
             .iter()
             .filter(|event| event.kind == "lease_expired")
@@ -683,6 +689,70 @@ async fn a_document_that_commits_late_is_never_skipped() {
     assert!(seen.is_empty(), "{seen:?}");
     slow.commit().await.unwrap();
     assert_eq!(wait_for(cursor, 1).await.0, ["slower"]);
+}
+
+/// An event as a slow transaction writes it.
+const SLOW_EVENT: &str = "INSERT INTO events (host_id, at, url_id, kind, detail)
+    VALUES (1, 0, decode(repeat('0', 32), 'hex'), $1, '{}')";
+
+/// Reads events until `count` were seen. Transactions of other tests on the same
+/// server may delay those after a gap.
+async fn events_until(store: &Store, after: &mut i64, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while seen.len() < count && Instant::now() < deadline {
+        for event in store.events_after(*after, 10).await.unwrap() {
+            *after = event.event_id;
+            seen.push(event.kind);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    seen
+}
+
+#[tokio::test]
+async fn an_event_that_commits_late_is_never_skipped() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    two.execute(SLOW_EVENT, &[&"first"]).await.unwrap();
+    // This one starts before the next and ends after it.
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
+    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
+    let mut after = 0;
+    assert_eq!(events_until(&store, &mut after, 1).await, ["first"]);
+    for _ in 0..3 {
+        let early = store.events_after(after, 10).await.unwrap();
+        assert!(early.is_empty(), "{early:?}: the slow one would be skipped");
+    }
+    // Who starts to follow now must not miss it either.
+    let mut from_now = store.last_event_id().await.unwrap();
+    slow.commit().await.unwrap();
+    let seen = events_until(&store, &mut after, 2).await;
+    assert_eq!(seen, ["slow", "quick"]);
+    let seen = events_until(&store, &mut from_now, 2).await;
+    assert_eq!(seen, ["slow", "quick"]);
+}
+
+#[tokio::test]
+async fn an_event_that_was_rolled_back_holds_up_no_other() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
+    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
+    let mut after = 0;
+    assert!(store.events_after(after, 10).await.unwrap().is_empty());
+    slow.rollback().await.unwrap();
+    assert_eq!(events_until(&store, &mut after, 1).await, ["quick"]);
+    two.execute(SLOW_EVENT, &[&"next"]).await.unwrap();
+    assert_eq!(events_until(&store, &mut after, 1).await, ["next"]);
+    // A reader that starts over reads across the gap.
+    let again = Store::open(&address, &options(0, 1)).await.unwrap();
+    let mut after = 0;
+    assert_eq!(events_until(&again, &mut after, 2).await, ["quick", "next"]);
 }
 
 /// Documents 1 to n, each with a delivery to the sink `s` that is due.
