@@ -120,9 +120,12 @@ impl Store {
         let select =
             format!("SELECT {COLUMNS} FROM feeds WHERE source_id = $1 AND kind = $2 AND url = $3");
         let key = [Value::Int(source_id), Value::from(kind), Value::from(url)];
-        let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
-        let statements = vec![Statement::new(insert, values), Statement::new(select, key)];
-        let results = self.run(statements).await?;
+        let add = || {
+            let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
+            let select = Statement::new(select.as_str(), key.clone());
+            ((), vec![Statement::new(insert, values), select])
+        };
+        let (_, results) = self.run_with_new_ids(add).await?;
         let row = results[1].rows.first();
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
@@ -139,17 +142,18 @@ impl Store {
         let now = self.now().await?;
         let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
             VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, $6) ON CONFLICT (source_id, kind, url) DO NOTHING";
-        let values = [
-            Value::Int(new_id(now)),
-            Value::Int(source_id),
-            Value::from(kind),
-            Value::from(url),
-            Value::from(now),
-            Value::from(policy),
-        ];
-        self.execute(Statement::volatile(insert, values))
-            .await
-            .map(drop)
+        let add = || {
+            let values = [
+                Value::Int(new_id(now)),
+                Value::Int(source_id),
+                Value::from(kind),
+                Value::from(url),
+                Value::from(now),
+                Value::from(policy),
+            ];
+            ((), vec![Statement::volatile(insert, values)])
+        };
+        self.run_with_new_ids(add).await.map(drop)
     }
 
     pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {

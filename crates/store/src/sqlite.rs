@@ -226,12 +226,16 @@ fn migrate(connection: &Connection, location: &str, target: i64, now: i64) -> Re
 /// Maps SQLite's errors to those of the contract.
 fn translate(location: &str, error: &rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
+    use rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY;
     let transient = matches!(
         error.sqlite_error_code(),
         Some(DatabaseBusy | DatabaseLocked | DiskFull | ReadOnly | SystemIoFailure)
     );
     let (location, why) = (location.to_owned(), error.to_string());
-    if transient {
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    if extended == Some(SQLITE_CONSTRAINT_PRIMARYKEY) {
+        StoreError::IdTaken { location, why }
+    } else if transient {
         StoreError::Unavailable { location, why }
     } else {
         StoreError::Failed { location, why }

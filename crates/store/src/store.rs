@@ -16,7 +16,7 @@ use crate::error::{Result, StoreError};
 use crate::event_horizon::EventHorizon;
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
-use crate::ids::FrontierId;
+use crate::ids::{FrontierId, skip_ids};
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
 use crate::options::StoreOptions;
@@ -257,6 +257,25 @@ impl Store {
             .pop()
             .unwrap_or_default()
             .changed)
+    }
+
+    /// Runs statements with new ids in one transaction. The ids are drawn again when
+    /// another process has drawn the same.
+    pub(crate) async fn run_with_new_ids<T>(
+        &self,
+        draw: impl Fn() -> (T, Vec<Statement>),
+    ) -> Result<(T, Vec<QueryResult>)> {
+        let mut attempt = 1;
+        loop {
+            let (drawn, statements) = draw();
+            match self.run(statements).await {
+                Err(StoreError::IdTaken { .. }) if attempt < MAX_ATTEMPTS => {
+                    skip_ids();
+                    attempt += 1;
+                }
+                result => return Ok((drawn, result?)),
+            }
+        }
     }
 
     /// Retries deadlocks, serialisation failures and broken connections; every
