@@ -47,18 +47,21 @@ impl Store {
     pub async fn add_audit_entry(&self, entry: &NewAuditEntry<'_>) -> Result<()> {
         let now = self.now().await?;
         let sql = "INSERT INTO audit (audit_id, at, who, role, action, method, path, status, request_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-        let values = [
-            Value::Int(new_id(now)),
-            Value::from(now),
-            Value::from(entry.who),
-            Value::from(entry.role.as_str()),
-            Value::from(entry.action),
-            Value::from(entry.method),
-            Value::from(entry.path),
-            Value::Int(i64::from(entry.status)),
-            Value::from(entry.request_id),
-        ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
+        let insert = || {
+            let values = [
+                Value::Int(new_id(now)),
+                Value::from(now),
+                Value::from(entry.who),
+                Value::from(entry.role.as_str()),
+                Value::from(entry.action),
+                Value::from(entry.method),
+                Value::from(entry.path),
+                Value::Int(i64::from(entry.status)),
+                Value::from(entry.request_id),
+            ];
+            ((), vec![Statement::new(sql, values)])
+        };
+        self.run_with_new_ids(insert).await.map(drop)
     }
 
     /// The newest first; those before an earlier page with `before`.

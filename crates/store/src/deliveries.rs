@@ -5,36 +5,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::Cursor;
 use crate::moment::{Moment, millis};
-use crate::storable::storable;
 use crate::store::Store;
-
-/// A claimed delivery of a document to a sink.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
-    pub id: FrontierId,
-    pub revision: i64,
-    /// How often it was claimed, this time included: the fencing number.
-    pub attempt: i64,
-}
-
-/// The result that a sink reported for one delivery.
-#[derive(Debug, Clone)]
-pub enum DeliveryVerdict {
-    Accepted,
-    Retry {
-        error: String,
-        after: Duration,
-    },
-    /// It can never succeed.
-    Dead {
-        reason: String,
-    },
-}
 
 /// A delivery that failed permanently.
 #[derive(Debug, Clone, Serialize)]
@@ -89,36 +66,18 @@ impl Store {
         self.execute(Statement::new(sql, values)).await.map(drop)
     }
 
-    /// Leases due deliveries of one sink.
+    /// Leases due deliveries of one sink. Several deliverers share them: none gets
+    /// what another has, or waits for it.
     pub async fn claim_deliveries(
         &self,
         sink: &str,
         limit: u32,
         lease: Duration,
     ) -> Result<Vec<Delivery>> {
-        let now = self.now().await?;
-        let sql = "UPDATE deliveries SET next_attempt_at = $1, attempts = attempts + 1
-            WHERE sink = $2 AND next_attempt_at <= $3 AND (host_id, url_id) IN
-                (SELECT host_id, url_id FROM deliveries WHERE sink = $4 AND next_attempt_at <= $5 ORDER BY next_attempt_at LIMIT $6)
-            RETURNING host_id, url_id, revision, attempts";
-        let values = [
-            Value::from(now.plus(lease)),
-            Value::from(sink),
-            Value::from(now),
-            Value::from(sink),
-            Value::from(now),
-            Value::Int(i64::from(limit)),
-        ];
-        let rows = self.rows(Statement::new(sql, values)).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(Delivery {
-                    id: id(row)?,
-                    revision: row.int(2)?,
-                    attempt: row.int(3)?,
-                })
-            })
-            .collect()
+        self.with_retry("claim_deliveries", || {
+            self.engine().claim_deliveries(sink, limit, millis(lease))
+        })
+        .await
     }
 
     /// Completes deliveries with the verdicts of a sink, in one transaction. A
@@ -128,63 +87,10 @@ impl Store {
         sink: &str,
         verdicts: &[(Delivery, DeliveryVerdict)],
     ) -> Result<()> {
-        let now = self.now().await?;
-        let mut statements = Vec::with_capacity(verdicts.len());
-        for (delivery, verdict) in verdicts {
-            let key = [
-                Value::from(sink),
-                Value::Int(delivery.id.host.0),
-                Value::from(&delivery.id.url.0[..]),
-                Value::Int(delivery.revision),
-                Value::Int(delivery.attempt),
-            ];
-            const HELD: &str =
-                "sink = $1 AND host_id = $2 AND url_id = $3 AND revision = $4 AND attempts = $5";
-            match verdict {
-                DeliveryVerdict::Accepted => {
-                    // Counted only while the delivery is pending: by this completion.
-                    let count = format!(
-                        "UPDATE sinks SET delivered = delivered + (SELECT count(*) FROM deliveries WHERE {HELD}) WHERE name = $1"
-                    );
-                    statements.push(Statement::new(count, key.clone()));
-                    statements.push(Statement::new(
-                        format!("DELETE FROM deliveries WHERE {HELD}"),
-                        key.clone(),
-                    ));
-                    // An earlier failure is superseded by this revision.
-                    let superseded = "DELETE FROM dead_letters WHERE sink = $1 AND host_id = $2 AND url_id = $3 AND revision <= $4";
-                    statements.push(Statement::new(superseded, key[..4].to_vec()));
-                }
-                DeliveryVerdict::Retry { error, after } => {
-                    let sql = "UPDATE deliveries SET last_error = $1, next_attempt_at = $2
-                        WHERE sink = $3 AND host_id = $4 AND url_id = $5 AND revision = $6 AND attempts = $7";
-                    let set = [
-                        Value::from(storable(error)),
-                        Value::Int(now.0.saturating_add(millis(*after))),
-                    ];
-                    statements.push(Statement::new(
-                        sql,
-                        set.into_iter().chain(key).collect::<Vec<_>>(),
-                    ));
-                }
-                DeliveryVerdict::Dead { reason } => {
-                    let sql = "INSERT INTO dead_letters (sink, host_id, url_id, revision, reason, died_at)
-                        SELECT sink, host_id, url_id, revision, $1, $2 FROM deliveries
-                        WHERE sink = $3 AND host_id = $4 AND url_id = $5 AND revision = $6 AND attempts = $7
-                        ON CONFLICT (sink, host_id, url_id) DO UPDATE SET revision = excluded.revision, reason = excluded.reason, died_at = excluded.died_at";
-                    let set = [Value::from(storable(reason)), Value::from(now)];
-                    statements.push(Statement::new(
-                        sql,
-                        set.into_iter().chain(key.clone()).collect::<Vec<_>>(),
-                    ));
-                    statements.push(Statement::new(
-                        format!("DELETE FROM deliveries WHERE {HELD}"),
-                        key,
-                    ));
-                }
-            }
-        }
-        self.run(statements).await.map(drop)
+        self.with_retry("complete_deliveries", || {
+            self.engine().complete_deliveries(sink, verdicts)
+        })
+        .await
     }
 
     /// Queues a delivery to a sink for every document that changed since a moment;
@@ -200,20 +106,13 @@ impl Store {
         self.execute(Statement::new(sql, values)).await
     }
 
-    /// Queues the dead letters of a sink for delivery again; returns the number.
-    pub async fn retry_dead_letters(&self, sink: &str) -> Result<u64> {
-        let now = self.now().await?;
-        let requeue = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
-            SELECT l.sink, l.host_id, l.url_id, l.revision, 0, $1, $1 FROM dead_letters l
-            JOIN documents d ON d.host_id = l.host_id AND d.url_id = l.url_id WHERE l.sink = $2
-            ON CONFLICT (sink, host_id, url_id) DO NOTHING";
-        let delete = "DELETE FROM dead_letters WHERE sink = $1";
-        let statements = vec![
-            Statement::new(requeue, [Value::from(now), Value::from(sink)]),
-            Statement::new(delete, [Value::from(sink)]),
-        ];
-        let results = self.run(statements).await?;
-        Ok(results.first().map_or(0, |result| result.changed))
+    /// Queues the dead letters of a sink for delivery again. Those whose documents
+    /// are gone are deleted and counted.
+    pub async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters> {
+        self.with_retry("retry_dead_letters", || {
+            self.engine().retry_dead_letters(sink)
+        })
+        .await
     }
 
     /// Whether some sink has more pending deliveries than this. Counts no further.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use tidings_document::Sketch;
 
 use crate::complete::PreparedCompletion;
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
 use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
@@ -45,6 +46,24 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// the number requeued.
     async fn requeue(&self, ids: &[FrontierId]) -> Result<u64>;
 
+    /// Leases due deliveries of one sink; those that another claim holds are skipped.
+    async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease_ms: i64,
+    ) -> Result<Vec<Delivery>>;
+
+    /// Completes deliveries in one transaction; a lost lease changes nothing.
+    async fn complete_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()>;
+
+    /// Queues the dead letters of a sink again.
+    async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters>;
+
     /// The document most similar to a text, if one is a near-duplicate.
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>>;
 
@@ -65,6 +84,14 @@ pub(crate) trait Engine: Send + Sync + Debug {
 
     /// SQL for the lowest change id that an open transaction may still add.
     fn change_horizon(&self) -> &'static str;
+
+    /// The end of a `SELECT` of rows to change, by which rows that another
+    /// transaction has locked are skipped.
+    fn skip_locked(&self) -> &'static str;
+
+    /// SQL for the lowest id of a transaction that is open, and for the lowest id
+    /// that no transaction has yet.
+    fn open_transactions(&self) -> &'static str;
 
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;

@@ -14,6 +14,9 @@ pub enum StoreError {
     /// The database rejected the operation; a retry would fail too.
     #[error("store operation failed: {location}: {why}")]
     Failed { location: String, why: String },
+    /// A new row got an id that another process has drawn, too.
+    #[error("store operation failed: {location}: {why}")]
+    IdTaken { location: String, why: String },
     /// The address of a store is invalid.
     #[error(
         "invalid store address {address:?}: {why}; use sqlite:FILE or postgres://USER@HOST/DATABASE"

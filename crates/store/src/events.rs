@@ -1,11 +1,14 @@
 //! The history of a URL: its discovery, attempts and status. Every change of state
 //! is recorded as an event.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::Result;
+use crate::event_horizon::OpenTransactions;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::UrlRow;
 use crate::moment::Moment;
@@ -34,7 +37,14 @@ pub struct Explanation {
     pub deliveries: Vec<Json>,
 }
 
-const COLUMNS: &str = "SELECT event_id, at, host_id, url_id, kind, detail FROM events";
+const COLUMNS: &str = "event_id, at, host_id, url_id, kind, detail";
+
+/// How far back the end of the log is searched for events that are not committed.
+const MAX_UNCOMMITTED: i64 = 10_000;
+
+/// How often and at what interval transactions that are open are waited for.
+const END_ATTEMPTS: u32 = 50;
+const END_INTERVAL: Duration = Duration::from_millis(20);
 
 fn event(row: &Row) -> Result<Event> {
     Ok(Event {
@@ -59,7 +69,7 @@ impl Store {
         let statements = vec![
             Statement::new(
                 format!(
-                    "{COLUMNS} WHERE host_id = $1 AND url_id = $2 ORDER BY event_id LIMIT 1000"
+                    "SELECT {COLUMNS} FROM events WHERE host_id = $1 AND url_id = $2 ORDER BY event_id LIMIT 1000"
                 ),
                 keys(id),
             ),
@@ -125,22 +135,76 @@ impl Store {
             .map(drop)
     }
 
-    /// The id of the last event, or of one that is not committed yet; 0 when there
-    /// is none.
+    /// The id of an event after which nothing was committed when this was called: the
+    /// end of the log. Events that a slow transaction may still add come after it.
     pub async fn last_event_id(&self) -> Result<i64> {
-        let last = Statement::new(self.last_event_sql(), []);
-        let rows = self.rows(last).await?;
-        rows.first().map_or(Ok(0), |row| row.int(0))
+        let last = self.rows(Statement::new(self.engine().last_event(), []));
+        let last = last.await?.first().map_or(Ok(0), |row| row.int(0))?;
+        let floor = (last - MAX_UNCOMMITTED).max(0);
+        let mut end = floor;
+        for attempt in 0..END_ATTEMPTS {
+            let after = self
+                .event_horizon()
+                .final_id()
+                .clamp(floor, last.max(floor));
+            let page = self.final_rows("event_id", after, MAX_UNCOMMITTED).await?;
+            end = page.rows.last().map_or(Ok(after), |row| row.int(0))?;
+            if page.is_whole || end >= last {
+                break;
+            }
+            // A gap of a transaction that is open, or was rolled back.
+            if attempt + 1 < END_ATTEMPTS {
+                tokio::time::sleep(END_INTERVAL).await;
+            }
+        }
+        Ok(end)
     }
 
-    /// Events after one of them, to follow the log.
+    /// Events after one of them, to follow the log. None is ever skipped: those that
+    /// a slow transaction may still add are waited for.
     pub async fn events_after(&self, event_id: i64, limit: u32) -> Result<Vec<Event>> {
-        let sql = format!("{COLUMNS} WHERE event_id > $1 ORDER BY event_id LIMIT $2");
-        let values = [Value::Int(event_id), Value::Int(i64::from(limit))];
-        self.rows(Statement::new(sql, values))
-            .await?
-            .iter()
-            .map(event)
-            .collect()
+        let page = self.final_rows(COLUMNS, event_id, i64::from(limit)).await?;
+        page.rows.iter().map(event).collect()
     }
+
+    /// Rows of events after one of them, up to the first before which a transaction
+    /// may still add one. The first column is the id.
+    async fn final_rows(&self, columns: &str, after: i64, limit: i64) -> Result<FinalRows> {
+        // Before the query: what others learn meanwhile is not about its rows.
+        let mut horizon = *self.event_horizon();
+        let sql = format!(
+            "SELECT {columns}, {} FROM events WHERE event_id > $1 ORDER BY event_id LIMIT $2",
+            self.engine().open_transactions()
+        );
+        let values = [Value::Int(after), Value::Int(limit)];
+        let mut rows = self.rows(Statement::new(sql, values)).await?;
+        let Some(first) = rows.first() else {
+            return Ok(FinalRows {
+                rows,
+                is_whole: true,
+            });
+        };
+        let width = first.0.len();
+        let open = OpenTransactions {
+            oldest: first.int(width - 2)?,
+            next: first.int(width - 1)?,
+        };
+        let ids = rows
+            .iter()
+            .map(|row| row.int(0))
+            .collect::<Result<Vec<_>>>()?;
+        let count = horizon.final_events(after, &ids, open);
+        self.event_horizon().merge(horizon);
+        rows.truncate(count);
+        Ok(FinalRows {
+            rows,
+            is_whole: count == ids.len(),
+        })
+    }
+}
+
+/// A page of events, and whether nothing was left out.
+struct FinalRows {
+    rows: Vec<Row>,
+    is_whole: bool,
 }

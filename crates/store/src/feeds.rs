@@ -120,9 +120,12 @@ impl Store {
         let select =
             format!("SELECT {COLUMNS} FROM feeds WHERE source_id = $1 AND kind = $2 AND url = $3");
         let key = [Value::Int(source_id), Value::from(kind), Value::from(url)];
-        let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
-        let statements = vec![Statement::new(insert, values), Statement::new(select, key)];
-        let results = self.run(statements).await?;
+        let add = || {
+            let values = [&[Value::Int(new_id(now))], &key[..], &[Value::from(now)]].concat();
+            let select = Statement::new(select.as_str(), key.clone());
+            ((), vec![Statement::new(insert, values), select])
+        };
+        let (_, results) = self.run_with_new_ids(add).await?;
         let row = results[1].rows.first();
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
@@ -139,17 +142,18 @@ impl Store {
         let now = self.now().await?;
         let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
             VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, $6) ON CONFLICT (source_id, kind, url) DO NOTHING";
-        let values = [
-            Value::Int(new_id(now)),
-            Value::Int(source_id),
-            Value::from(kind),
-            Value::from(url),
-            Value::from(now),
-            Value::from(policy),
-        ];
-        self.execute(Statement::volatile(insert, values))
-            .await
-            .map(drop)
+        let add = || {
+            let values = [
+                Value::Int(new_id(now)),
+                Value::Int(source_id),
+                Value::from(kind),
+                Value::from(url),
+                Value::from(now),
+                Value::from(policy),
+            ];
+            ((), vec![Statement::volatile(insert, values)])
+        };
+        self.run_with_new_ids(add).await.map(drop)
     }
 
     pub async fn feed(&self, feed_id: i64) -> Result<Option<Feed>> {
@@ -262,27 +266,22 @@ impl Store {
     }
 
     /// Leases feeds that are due, the longest due first. No two pollers get
-    /// the same feed.
+    /// the same feed, and none waits for another.
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
         let now = self.now().await?;
-        // The inner condition is repeated outside: on PostgreSQL two pollers may
-        // select the same row, and the second must see that it is leased.
         let sql = format!(
-            "UPDATE feeds SET lease_until = $1, attempt = attempt + 1
-             WHERE feed_id IN (SELECT feed_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $3 AND paused_reason IS NULL
-                                 AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
-                               ORDER BY next_poll_at, feed_id LIMIT $4)
-               AND next_poll_at <= $5 AND lease_until <= $6
-             RETURNING {COLUMNS}, attempt"
+            "WITH due AS MATERIALIZED (
+                 SELECT feed_id AS due_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $2 AND paused_reason IS NULL
+                     AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
+                 ORDER BY next_poll_at, feed_id LIMIT $3 {})
+             UPDATE feeds SET lease_until = $1, attempt = attempt + 1 WHERE feed_id IN (SELECT due_id FROM due)
+             RETURNING {COLUMNS}, attempt",
+            self.engine().skip_locked()
         );
-        let until = now.plus(lease);
         let values = [
-            Value::from(until),
-            Value::from(now),
+            Value::from(now.plus(lease)),
             Value::from(now),
             Value::Int(i64::from(limit)),
-            Value::from(now),
-            Value::from(now),
         ];
         let rows = self.rows(Statement::volatile(sql, values)).await?;
         rows.iter().map(claim).collect()

@@ -130,11 +130,13 @@ impl From<FrontierId> for String {
     }
 }
 
+/// The last id that this process has drawn.
+static LAST: AtomicI64 = AtomicI64::new(0);
+
 /// A new id for rows that the program creates: ordered by time and exact in JSON
-/// (below 2^53). Unique within a process; two processes may collide, which the
-/// primary key detects.
+/// (below 2^53). Unique within a process; two processes may draw the same, which the
+/// primary key detects: `Store::run_with_new_ids` draws again.
 pub(crate) fn new_id(now: crate::Moment) -> i64 {
-    static LAST: AtomicI64 = AtomicI64::new(0);
     let first = first_id(now) | i64::from(process_offset() & 0xfff);
     // Ids that exceed a millisecond's range overflow into the next one.
     let next = |last: i64| first.max(last + 1);
@@ -142,6 +144,14 @@ pub(crate) fn new_id(now: crate::Moment) -> i64 {
         Some(next(last))
     });
     next(last.unwrap_or_else(|last| last))
+}
+
+/// Skips a random number of ids, because another process draws the same ones.
+pub(crate) fn skip_ids() {
+    let mut random = [0; 2];
+    // Without randomness more attempts are needed.
+    let _ = getrandom::fill(&mut random);
+    LAST.fetch_add(i64::from(u16::from_be_bytes(random)), Ordering::Relaxed);
 }
 
 /// The smallest id of a moment.

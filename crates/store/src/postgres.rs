@@ -4,6 +4,7 @@
 
 mod claim;
 mod complete;
+mod deliveries;
 mod documents;
 mod near_duplicates;
 mod pool;
@@ -19,6 +20,7 @@ use tokio_postgres::Config;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
@@ -379,6 +381,36 @@ impl Engine for PostgresEngine {
         Ok(requeued)
     }
 
+    async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease_ms: i64,
+    ) -> Result<Vec<Delivery>> {
+        // If it is lost, documents are delivered twice, which changes nothing.
+        let (mut connection, now) = self.begin(VOLATILE).await?;
+        let claimed = deliveries::claim(&mut connection, sink, limit, lease_ms, now).await?;
+        connection.commit().await?;
+        Ok(claimed)
+    }
+
+    async fn complete_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        deliveries::complete(&mut connection, sink, verdicts, now).await?;
+        connection.commit().await
+    }
+
+    async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters> {
+        let (mut connection, now) = self.begin(DURABLE).await?;
+        let retried = deliveries::retry_dead_letters(&mut connection, sink, now).await?;
+        connection.commit().await?;
+        Ok(retried)
+    }
+
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let mut connection = self.pool.get().await?;
         near_duplicates::nearest(&mut connection, sketch).await
@@ -424,6 +456,14 @@ impl Engine for PostgresEngine {
     fn change_horizon(&self) -> &'static str {
         // Open transactions may still commit documents with their id.
         "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT"
+    }
+
+    fn skip_locked(&self) -> &'static str {
+        "FOR UPDATE SKIP LOCKED"
+    }
+
+    fn open_transactions(&self) -> &'static str {
+        "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT, pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT"
     }
 
     fn lease_sql(&self) -> &'static LeaseSql {

@@ -20,11 +20,13 @@ pub struct Run {
 impl Store {
     pub async fn start_run(&self) -> Result<i64> {
         let now = self.now().await?;
-        let id = new_id(now);
         let sql = "INSERT INTO runs (run_id, started_at, metrics) VALUES ($1, $2, '{}')";
-        self.execute(Statement::new(sql, [Value::Int(id), Value::from(now)]))
-            .await?;
-        Ok(id)
+        let insert = || {
+            let id = new_id(now);
+            let values = [Value::Int(id), Value::from(now)];
+            (id, vec![Statement::new(sql, values)])
+        };
+        Ok(self.run_with_new_ids(insert).await?.0)
     }
 
     pub async fn finish_run(&self, id: i64, metrics: &str) -> Result<()> {

@@ -61,20 +61,24 @@ impl Store {
     /// Adds a source. Its name must be new.
     pub async fn add_source(&self, new: &NewSource) -> Result<Source> {
         let now = self.now().await?;
-        let id = new_id(now);
         let sql = "INSERT INTO sources (source_id, name, url, kind, priority, enabled, config, created_at, updated_at)
             VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8) ON CONFLICT (name) DO NOTHING";
-        let values = [
-            Value::Int(id),
-            Value::from(storable(&new.name)),
-            Value::from(storable(&new.url)),
-            Value::from(storable(&new.kind)),
-            Value::Int(i64::from(new.priority)),
-            Value::from(new.config.to_string()),
-            Value::from(now),
-            Value::from(now),
-        ];
-        if self.execute(Statement::new(sql, values)).await? == 0 {
+        let insert = || {
+            let id = new_id(now);
+            let values = [
+                Value::Int(id),
+                Value::from(storable(&new.name)),
+                Value::from(storable(&new.url)),
+                Value::from(storable(&new.kind)),
+                Value::Int(i64::from(new.priority)),
+                Value::from(new.config.to_string()),
+                Value::from(now),
+                Value::from(now),
+            ];
+            (id, vec![Statement::new(sql, values)])
+        };
+        let (id, results) = self.run_with_new_ids(insert).await?;
+        if results.iter().all(|result| result.changed == 0) {
             return Err(StoreError::Conflict(format!(
                 "there is already a source named {:?}",
                 new.name
@@ -97,31 +101,34 @@ impl Store {
         let feed_sql = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
             SELECT $1, source_id, $3, $4, 0, $5, 0, 0, 0, '{}' FROM sources WHERE source_id = $2
             ON CONFLICT (source_id, kind, url) DO NOTHING";
-        let mut statements = Vec::new();
-        for (source, feeds) in new {
-            let id = new_id(now);
-            let values = [
-                Value::Int(id),
-                Value::from(storable(&source.name)),
-                Value::from(storable(&source.url)),
-                Value::from(storable(&source.kind)),
-                Value::Int(i64::from(source.priority)),
-                Value::from(source.config.to_string()),
-                Value::from(now),
-            ];
-            statements.push(Statement::new(source_sql, values));
-            for (kind, url) in feeds {
+        let insert = || {
+            let mut statements = Vec::new();
+            for (source, feeds) in new {
+                let id = new_id(now);
                 let values = [
-                    Value::Int(new_id(now)),
                     Value::Int(id),
-                    Value::from(*kind),
-                    Value::from(url.as_str()),
+                    Value::from(storable(&source.name)),
+                    Value::from(storable(&source.url)),
+                    Value::from(storable(&source.kind)),
+                    Value::Int(i64::from(source.priority)),
+                    Value::from(source.config.to_string()),
                     Value::from(now),
                 ];
-                statements.push(Statement::new(feed_sql, values));
+                statements.push(Statement::new(source_sql, values));
+                for (kind, url) in feeds {
+                    let values = [
+                        Value::Int(new_id(now)),
+                        Value::Int(id),
+                        Value::from(*kind),
+                        Value::from(url.as_str()),
+                        Value::from(now),
+                    ];
+                    statements.push(Statement::new(feed_sql, values));
+                }
             }
-        }
-        self.run(statements).await.map(drop)
+            ((), statements)
+        };
+        self.run_with_new_ids(insert).await.map(drop)
     }
 
     pub async fn source(&self, id: i64) -> Result<Option<Source>> {

@@ -4,6 +4,7 @@
 
 mod claim;
 mod complete;
+mod deliveries;
 mod near_duplicates;
 mod read;
 mod rows;
@@ -22,6 +23,7 @@ use tidings_document::Sketch;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
+use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 use crate::engine::{Durability, Engine, LeaseSql, QueryResult, QueueSql, Statement};
 use crate::error::{Result, StoreError};
 use crate::fairness::ClaimSequence;
@@ -224,12 +226,16 @@ fn migrate(connection: &Connection, location: &str, target: i64, now: i64) -> Re
 /// Maps SQLite's errors to those of the contract.
 fn translate(location: &str, error: &rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly, SystemIoFailure};
+    use rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY;
     let transient = matches!(
         error.sqlite_error_code(),
         Some(DatabaseBusy | DatabaseLocked | DiskFull | ReadOnly | SystemIoFailure)
     );
     let (location, why) = (location.to_owned(), error.to_string());
-    if transient {
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    if extended == Some(SQLITE_CONSTRAINT_PRIMARYKEY) {
+        StoreError::IdTaken { location, why }
+    } else if transient {
         StoreError::Unavailable { location, why }
     } else {
         StoreError::Failed { location, why }
@@ -306,6 +312,43 @@ impl Engine for SqliteEngine {
             .await
     }
 
+    async fn claim_deliveries(
+        &self,
+        sink: &str,
+        limit: u32,
+        lease_ms: i64,
+    ) -> Result<Vec<Delivery>> {
+        let (sink, clock) = (sink.to_owned(), self.clock.clone());
+        // If it is lost, documents are delivered twice, which changes nothing.
+        self.writer
+            .write(SyncLevel::Normal, move |connection| {
+                deliveries::claim(connection, &sink, limit, lease_ms, now(&clock))
+            })
+            .await
+    }
+
+    async fn complete_deliveries(
+        &self,
+        sink: &str,
+        verdicts: &[(Delivery, DeliveryVerdict)],
+    ) -> Result<()> {
+        let (sink, verdicts, clock) = (sink.to_owned(), verdicts.to_vec(), self.clock.clone());
+        self.writer
+            .write(SyncLevel::Full, move |connection| {
+                deliveries::complete(connection, &sink, &verdicts, now(&clock))
+            })
+            .await
+    }
+
+    async fn retry_dead_letters(&self, sink: &str) -> Result<RetriedDeadLetters> {
+        let (sink, clock) = (sink.to_owned(), self.clock.clone());
+        self.writer
+            .write(SyncLevel::Full, move |connection| {
+                deliveries::retry_dead_letters(connection, &sink, now(&clock))
+            })
+            .await
+    }
+
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>> {
         let sketch = sketch.clone();
         self.readers
@@ -352,6 +395,16 @@ impl Engine for SqliteEngine {
     fn change_horizon(&self) -> &'static str {
         // One writer: every change that can be read is final.
         "9223372036854775807"
+    }
+
+    fn skip_locked(&self) -> &'static str {
+        // One writer: there are no locked rows.
+        ""
+    }
+
+    fn open_transactions(&self) -> &'static str {
+        // One writer: none is open when events are read.
+        "0, 0"
     }
 
     fn lease_sql(&self) -> &'static LeaseSql {

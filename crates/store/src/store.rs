@@ -3,8 +3,8 @@
 //! of their own.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidings_document::Sketch;
@@ -13,11 +13,12 @@ use tracing::debug;
 use crate::complete::prepare_completion;
 use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Value};
 use crate::error::{Result, StoreError};
+use crate::event_horizon::EventHorizon;
 use crate::fairness::ClaimSequence;
 use crate::frontier::{
     ClaimRequest, Claimed, Completion, LeaseToken, Submission, TitleHash, Verdict,
 };
-use crate::ids::FrontierId;
+use crate::ids::{FrontierId, skip_ids};
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
 use crate::options::StoreOptions;
@@ -33,6 +34,7 @@ const MAX_ATTEMPTS: u32 = 4;
 pub struct Store {
     engine: Arc<dyn Engine>,
     claims: Arc<AtomicU64>,
+    event_horizon: Arc<Mutex<EventHorizon>>,
     /// Delay in milliseconds and concurrency of a new host.
     host_defaults: (i64, i64),
 }
@@ -52,6 +54,7 @@ impl Store {
         Ok(Self {
             engine,
             claims: Arc::default(),
+            event_horizon: Arc::default(),
             host_defaults: (millis(options.host_delay), i64::from(options.max_per_host)),
         })
     }
@@ -240,6 +243,10 @@ impl Store {
             .map(drop)
     }
 
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
     pub(crate) fn host_defaults(&self) -> (i64, i64) {
         self.host_defaults
     }
@@ -248,8 +255,11 @@ impl Store {
         self.engine.change_horizon()
     }
 
-    pub(crate) fn last_event_sql(&self) -> &'static str {
-        self.engine.last_event()
+    pub(crate) fn event_horizon(&self) -> MutexGuard<'_, EventHorizon> {
+        // Replaced whole: a panic elsewhere leaves it usable.
+        self.event_horizon
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn diagnostics_sql(&self) -> &'static str {
@@ -288,10 +298,29 @@ impl Store {
             .changed)
     }
 
+    /// Runs statements with new ids in one transaction. The ids are drawn again when
+    /// another process has drawn the same.
+    pub(crate) async fn run_with_new_ids<T>(
+        &self,
+        draw: impl Fn() -> (T, Vec<Statement>),
+    ) -> Result<(T, Vec<QueryResult>)> {
+        let mut attempt = 1;
+        loop {
+            let (drawn, statements) = draw();
+            match self.run(statements).await {
+                Err(StoreError::IdTaken { .. }) if attempt < MAX_ATTEMPTS => {
+                    skip_ids();
+                    attempt += 1;
+                }
+                result => return Ok((drawn, result?)),
+            }
+        }
+    }
+
     /// Retries deadlocks, serialisation failures and broken connections. Every
     /// engine call is one transaction, and one whose COMMIT lost only its response
     /// is not repeated, or can be: see [`Engine`].
-    async fn with_retry<T, F: Future<Output = Result<T>>>(
+    pub(crate) async fn with_retry<T, F: Future<Output = Result<T>>>(
         &self,
         operation: &str,
         mut call: impl FnMut() -> F,

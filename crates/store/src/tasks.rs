@@ -60,7 +60,6 @@ impl Store {
         interval: Duration,
     ) -> Result<StartedTask> {
         let now = self.now().await?;
-        let id = new_id(now);
         // The marker row of a kind and subject is locked first: concurrent starts
         // are serialised there, and the second sees the first.
         let marker = format!("task:{kind}:{subject}");
@@ -85,14 +84,18 @@ impl Store {
                 .unwrap_or(now);
             return Ok(StartedTask::TooSoon { last });
         }
-        let insert = "INSERT INTO tasks (task_id, kind, subject, status, detail, created_at) VALUES ($1, $2, $3, 'running', '', $4)";
-        let values = [
-            Value::Int(id),
-            Value::from(kind),
-            Value::from(subject),
-            Value::from(now),
-        ];
-        self.execute(Statement::new(insert, values)).await?;
+        let sql = "INSERT INTO tasks (task_id, kind, subject, status, detail, created_at) VALUES ($1, $2, $3, 'running', '', $4)";
+        let insert = || {
+            let id = new_id(now);
+            let values = [
+                Value::Int(id),
+                Value::from(kind),
+                Value::from(subject),
+                Value::from(now),
+            ];
+            (id, vec![Statement::new(sql, values)])
+        };
+        let (id, _) = self.run_with_new_ids(insert).await?;
         let started = self
             .task(id)
             .await?

@@ -101,18 +101,20 @@ impl Store {
         ttl: Option<Duration>,
     ) -> Result<i64> {
         let now = self.now().await?;
-        let id = new_id(now);
         let sql = "INSERT INTO tokens (token_id, name, role, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)";
-        let values = [
-            Value::Int(id),
-            Value::from(name),
-            Value::from(role.as_str()),
-            hash(secret),
-            Value::from(now),
-            Value::from(ttl.map(|ttl| now.plus(ttl))),
-        ];
-        self.execute(Statement::new(sql, values)).await?;
-        Ok(id)
+        let insert = || {
+            let id = new_id(now);
+            let values = [
+                Value::Int(id),
+                Value::from(name),
+                Value::from(role.as_str()),
+                hash(secret),
+                Value::from(now),
+                Value::from(ttl.map(|ttl| now.plus(ttl))),
+            ];
+            (id, vec![Statement::new(sql, values)])
+        };
+        Ok(self.run_with_new_ids(insert).await?.0)
     }
 
     /// The token of this secret, unless it was revoked or has expired. Records its

@@ -159,7 +159,9 @@ fn a_sink_is_tested_replayed_and_explained() {
         0
     );
     assert_eq!(setup.ok(&["sink", "dead", "index"]), "");
-    assert_eq!(setup.json(&["sink", "retry", "index"])["retried"], 0);
+    let retried = setup.json(&["sink", "retry", "index"]);
+    assert_eq!(retried["retried"], 0);
+    assert_eq!(retried["missing_documents"], 0);
 
     let ended = setup.run(&["sink", "test", "indx"]);
     assert!(

@@ -1,6 +1,7 @@
 //! Sinks: backlog, dead letters, retry and replay.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use tidings_store::Moment;
 
 use crate::problem::Problem;
@@ -35,10 +36,19 @@ pub(crate) async fn dead(request: CheckedRequest) -> HandlerResult {
     }))
 }
 
+#[derive(Debug, Serialize)]
+struct Retried {
+    changed: u64,
+    missing_documents: u64,
+}
+
 pub(crate) async fn retry(request: CheckedRequest) -> HandlerResult {
     let sink = find_sink(&request).await?;
-    let changed = request.app.store.retry_dead_letters(&sink).await?;
-    json(&Changed { changed })
+    let letters = request.app.store.retry_dead_letters(&sink).await?;
+    json(&Retried {
+        changed: letters.retried,
+        missing_documents: letters.missing_documents,
+    })
 }
 
 pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {

@@ -65,6 +65,7 @@ pub(super) fn schemas() -> Json {
         ("Schema", anything()),
         ("Health", object(json!({ "status": text(), "version": text() }), &["status"])),
         ("Changed", object(json!({ "changed": number() }), &["changed"])),
+        ("RetriedDeadLetters", object(json!({ "changed": number(), "missing_documents": number() }), &["changed", "missing_documents"])),
         ("Url", object(json!({ "id": text(), "url": text(), "url_key": text(), "host": text(), "source_id": number(), "origin": origin, "status": status,
             "parent_url": maybe_text(), "depth": number(), "priority": number(), "reason": maybe_text(), "next_fetch_at": maybe_when(), "last_fetched_at": maybe_when(),
             "fetch_count": number(), "retry_count": number(), "attempts": number(), "last_error": maybe_text(), "etag": maybe_text(), "last_modified": maybe_text(),

@@ -4,6 +4,7 @@
 pub(crate) const NOTICES: &[&str] = &[
     "submitted",
     "retried",
+    "missing_documents",
     "deleted",
     "added",
     "changed",
@@ -31,6 +32,9 @@ pub(super) fn text(notice: &str, count: Option<&str>) -> String {
             Some(count) => format!("{count} queued for retry."),
             None => "Queued for retry.".to_owned(),
         },
+        "missing_documents" => format!(
+            "{n} dead letters deleted, because their documents are not stored any more; all others queued for retry."
+        ),
         "deleted" => match count {
             Some(_) => urls("deleted"),
             None => "Deleted.".to_owned(),

@@ -114,12 +114,12 @@ fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
 
 pub(crate) async fn retry(request: CheckedRequest) -> HandlerResult {
     let name = find_sink(&request).await?;
-    let count = request.app.store.retry_dead_letters(&name).await?;
-    redirect_with_notice(
-        &format!("/sinks/{}", segment(&name)),
-        "retried",
-        Some(count),
-    )
+    let letters = request.app.store.retry_dead_letters(&name).await?;
+    let (notice, count) = match letters.missing_documents {
+        0 => ("retried", letters.retried),
+        missing => ("missing_documents", missing),
+    };
+    redirect_with_notice(&format!("/sinks/{}", segment(&name)), notice, Some(count))
 }
 
 pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {

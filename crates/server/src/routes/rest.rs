@@ -98,7 +98,7 @@ pub(super) static ROUTES: &[Route] = &[
 
     get("/api/v1/sinks", "List sinks with backlog and lag", handler!(api::sinks::list)).response("SinkList"),
     get("/api/v1/sinks/{sink}/dead", "List dead letters of a sink", handler!(api::sinks::dead)).params(&[SINK, LIMIT, AFTER]).response("DeadLetterList"),
-    post("/api/v1/sinks/{sink}/retry", "Retry dead letters", handler!(api::sinks::retry)).params(&[SINK]).response("Changed"),
+    post("/api/v1/sinks/{sink}/retry", "Retry dead letters", handler!(api::sinks::retry)).params(&[SINK]).response("RetriedDeadLetters"),
     post("/api/v1/sinks/{sink}/replay", "Replay all documents, or those fetched since a time", handler!(api::sinks::replay)).params(&[SINK]).body(RequestBody::Json("Replay")).response("Changed").timeout(300),
 
     get("/api/v1/tasks/{id}", "Show task and its status", handler!(api::tasks::task)).params(&[ID]).response("Task"),

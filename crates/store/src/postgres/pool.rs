@@ -160,7 +160,10 @@ impl Pool {
             self.location.clone(),
             format!("{} ({})", server.message(), code.code()),
         );
-        if is_transient {
+        let is_primary_key = |constraint: &str| constraint.ends_with("_pkey");
+        if *code == SqlState::UNIQUE_VIOLATION && server.constraint().is_some_and(is_primary_key) {
+            StoreError::IdTaken { location, why }
+        } else if is_transient {
             StoreError::Unavailable { location, why }
         } else {
             StoreError::Failed { location, why }

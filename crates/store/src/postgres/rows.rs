@@ -157,6 +157,8 @@ impl<'a> Events<'a> {
         self.details.push(detail);
     }
 
+    /// The transaction has an id by now, because it has locked rows: `EventHorizon`
+    /// relies on that.
     pub(super) async fn write(&self, connection: &mut Connection<'_>, now: i64) -> Result<()> {
         if self.hosts.is_empty() {
             return Ok(());

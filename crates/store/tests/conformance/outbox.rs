@@ -1,7 +1,9 @@
 //! The outbox beyond the first attempt: replays, retries of dead letters, limits,
 //! and the cursor of document changes.
 
-use tidings_store::{ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome};
+use tidings_store::{
+    ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome, RetriedDeadLetters,
+};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id, target};
 
@@ -9,6 +11,8 @@ on_both_engines!(
     an_accepted_delivery_is_counted_once,
     a_replay_delivers_earlier_documents_again,
     dead_letters_are_retried_and_a_newer_revision_supersedes_them,
+    dead_letters_without_a_document_are_counted,
+    a_batch_of_verdicts_is_completed_delivery_by_delivery,
     the_outbox_has_a_limit,
     changes_are_in_order_and_a_changed_document_is_listed_again,
     many_documents_are_read_in_one_call,
@@ -58,6 +62,15 @@ async fn state(t: &Fixture) -> (i64, i64, i64) {
     (state.delivered, state.waiting, state.dead)
 }
 
+/// Retried, and without a document.
+async fn retry_dead_letters(t: &Fixture) -> (u64, u64) {
+    let RetriedDeadLetters {
+        retried,
+        missing_documents,
+    } = t.store.retry_dead_letters("s").await.unwrap();
+    (retried, missing_documents)
+}
+
 fn refused() -> DeliveryVerdict {
     DeliveryVerdict::Dead {
         reason: "mapping".to_owned(),
@@ -97,12 +110,75 @@ async fn dead_letters_are_retried_and_a_newer_revision_supersedes_them(t: Fixtur
     fetch(&t, "https://a.example/1", "one").await;
     complete(&t, &claim(&t).await, &refused()).await;
     assert_eq!(state(&t).await, (0, 0, 1));
-    assert_eq!(t.store.retry_dead_letters("s").await.unwrap(), 1);
+    assert_eq!(retry_dead_letters(&t).await, (1, 0));
     assert_eq!(state(&t).await, (0, 1, 0));
     complete(&t, &claim(&t).await, &refused()).await;
     fetch(&t, "https://a.example/1", "other").await;
     complete(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
     assert_eq!(state(&t).await, (1, 0, 0));
+}
+
+async fn dead_letters_without_a_document_are_counted(t: Fixture) {
+    t.store.put_sink("s", true, false).await.unwrap();
+    for n in 1..4 {
+        fetch(&t, &format!("https://a.example/{n}"), &"x".repeat(n)).await;
+    }
+    complete(&t, &claim(&t).await, &refused()).await;
+    t.sql("DELETE FROM documents WHERE title = 'xx'").await;
+    assert_eq!(retry_dead_letters(&t).await, (2, 1));
+    assert_eq!(state(&t).await, (0, 2, 0));
+    assert_eq!(retry_dead_letters(&t).await, (0, 0));
+    assert_eq!(state(&t).await, (0, 2, 0));
+}
+
+async fn a_batch_of_verdicts_is_completed_delivery_by_delivery(t: Fixture) {
+    t.store.put_sink("s", true, false).await.unwrap();
+    for n in 0..12 {
+        fetch(&t, &format!("https://h{n}.example/"), &"x".repeat(n + 1)).await;
+    }
+    let verdict = |n: usize| match n % 3 {
+        0 => DeliveryVerdict::Accepted,
+        1 => DeliveryVerdict::Retry {
+            error: "full".to_owned(),
+            after: SECOND,
+        },
+        _ => refused(),
+    };
+    let deliveries = claim(&t).await;
+    let verdicts: Vec<_> = deliveries
+        .iter()
+        .enumerate()
+        .map(|(n, delivery)| {
+            let mut delivery = delivery.clone();
+            // Some were claimed by another, or are about an older revision.
+            match n {
+                0..3 => delivery.attempt += 1,
+                3..6 => delivery.revision -= 1,
+                _ => {}
+            }
+            (delivery, verdict(n))
+        })
+        .collect();
+    t.store.complete_deliveries("s", &verdicts).await.unwrap();
+    assert_eq!(state(&t).await, (2, 8, 2));
+    t.store.complete_deliveries("s", &verdicts).await.unwrap();
+    assert_eq!(
+        state(&t).await,
+        (2, 8, 2),
+        "the second time nothing is held"
+    );
+    t.store.complete_deliveries("s", &[]).await.unwrap();
+    // Two are retried after a second; the others are leased for a minute.
+    t.advance(SECOND);
+    let again = claim(&t).await;
+    assert_eq!(again.len(), 2);
+    assert!(again.iter().all(|delivery| delivery.attempt == 2));
+    let history = t.store.explain(again[0].id).await.unwrap();
+    assert_eq!(history.deliveries[0]["last_error"], "full");
+    let dead = t.store.dead_letters("s", None, 10).await.unwrap();
+    assert!(dead.iter().all(|letter| letter.reason == "mapping"));
+    t.advance(MINUTE);
+    assert_eq!(claim(&t).await.len(), 8);
 }
 
 async fn the_outbox_has_a_limit(t: Fixture) {

@@ -25,6 +25,7 @@ on_both_engines!(
     tokens_are_known_by_their_hash,
     a_token_may_expire,
     audit_entries_are_listed_newest_first_and_kept_for_a_year,
+    ids_that_another_process_has_drawn_are_drawn_again,
     robots_are_cached,
     a_request_with_an_idempotency_key_is_executed_once,
 );
@@ -592,4 +593,68 @@ async fn a_request_with_an_idempotency_key_is_executed_once(t: Fixture) {
     );
     t.advance(MINUTE);
     assert_eq!(t.store.prune_idempotency_keys(SECOND).await.unwrap(), 1);
+}
+
+/// Takes the ids that the store would draw next for a table, as another process may.
+async fn take_ids(t: &Fixture, columns: &str, values: &str) {
+    let last = t.store.start_run().await.unwrap();
+    let ids = format!(
+        "WITH RECURSIVE n(i) AS (SELECT {last} + 1 UNION ALL SELECT i + 1 FROM n WHERE i < {last} + 2000)"
+    );
+    t.sql(&format!(
+        "INSERT INTO {columns} {ids} SELECT i, {values} FROM n"
+    ))
+    .await;
+}
+
+async fn ids_that_another_process_has_drawn_are_drawn_again(t: Fixture) {
+    take_ids(&t, "runs (run_id, started_at, metrics)", "0, '{}'").await;
+    t.store.start_run().await.unwrap();
+
+    let tasks = "tasks (task_id, kind, subject, status, detail, created_at)";
+    take_ids(&t, tasks, "'', '', '', '', 0").await;
+    let task = t.store.start_task("k", "s", MINUTE).await.unwrap();
+    assert!(matches!(task, StartedTask::Started(_)));
+
+    let tokens = "tokens (token_id, name, role, token_hash, created_at)";
+    let hash = "'', 'viewer', CAST(CAST(i AS TEXT) AS BYTEA), 0";
+    take_ids(&t, tokens, hash).await;
+    let token = t.store.add_token("ci", Role::Viewer, "secret", None).await;
+    token.unwrap();
+
+    let audit = "audit (audit_id, at, who, role, action, method, path, status, request_id)";
+    take_ids(&t, audit, "0, '', 'viewer', '', '', '', 0, ''").await;
+    let entry = NewAuditEntry {
+        who: "ci",
+        role: Role::Operator,
+        action: "Try it",
+        method: "POST",
+        path: "/",
+        status: 200,
+        request_id: "7",
+    };
+    t.store.add_audit_entry(&entry).await.unwrap();
+
+    let sources =
+        "sources (source_id, name, url, kind, priority, enabled, config, created_at, updated_at)";
+    let named = "CAST(i AS TEXT), '', '', 5, 1, '{}', 0, 0";
+    take_ids(&t, sources, named).await;
+    let added = t.store.add_source(&source("paper")).await.unwrap();
+    let feeds = "feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)";
+    let unpolled = "i, '', '', 0, 0, 0, 0, 0, '{}'";
+    take_ids(&t, feeds, unpolled).await;
+    let url = "https://a.example/";
+    let feed = t.store.add_feed(added.source_id, "rss", url).await.unwrap();
+    assert_eq!(feed.source_id, added.source_id);
+    take_ids(&t, feeds, unpolled).await;
+    let child = t
+        .store
+        .add_child_feed(added.source_id, "sitemap", url, "{}");
+    child.await.unwrap();
+    take_ids(&t, feeds, unpolled).await;
+    let many = [(source("other"), vec![("rss", url.to_owned())])];
+    t.store.add_sources(&many).await.unwrap();
+    let other = t.store.source_named("other").await.unwrap().unwrap();
+    let feeds = t.store.feeds_of_source(other.source_id).await.unwrap();
+    assert_eq!(feeds.len(), 1);
 }

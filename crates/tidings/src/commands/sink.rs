@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 use tidings_sinks::{SinkConfig, rebuild};
-use tidings_store::{FrontierId, Moment, Store};
+use tidings_store::{FrontierId, Moment, RetriedDeadLetters, Store};
 
 use crate::config::{Config, NamedSink};
 use crate::failure::Failure;
@@ -82,11 +82,11 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
         What::Test(args) => test(named(config, &args.name)?, config, json).await,
         What::Dead(args) => Ok(dead(&store, args, json).await?),
         What::Retry(args) => {
-            let count = store
+            let letters = store
                 .retry_dead_letters(&args.name)
                 .await
                 .map_err(anyhow::Error::new)?;
-            Ok(report(json, "retried", count, "will be retried")?)
+            Ok(report_retried(json, letters)?)
         }
         What::Replay(args) => {
             let sink = named(config, &args.name)?;
@@ -111,6 +111,19 @@ fn report(json: bool, key: &str, count: u64, what: &str) -> anyhow::Result<()> {
     match json {
         true => output::json(&json!({ key: count })),
         false => output::line(&format!("{count} documents {what}")),
+    }
+}
+
+fn report_retried(json: bool, letters: RetriedDeadLetters) -> anyhow::Result<()> {
+    if json {
+        return output::json(&letters);
+    }
+    report(json, "retried", letters.retried, "will be retried")?;
+    match letters.missing_documents {
+        0 => Ok(()),
+        missing => output::line(&format!(
+            "{missing} dead letters deleted, because their documents are not stored any more"
+        )),
     }
 }
 
