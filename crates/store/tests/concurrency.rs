@@ -14,17 +14,11 @@ use std::time::{Duration, Instant};
 use fixture::{fetched, id, submission};
 use tidings_sim::{PostgresServer, postgres_database};
 use tidings_store::{
-<<<<<<< HEAD
-    Claim, ClaimRequest, Completion, Moment, NewDocument, Outcome, Store, StoreOptions, Submission,
-    Verdict,
+    Claim, ClaimRequest, Completion, Event, Moment, NewDocument, Outcome, Store, StoreOptions,
+    Submission, Verdict,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-=======
-    Claim, ClaimRequest, Completion, Event, Moment, Outcome, Store, StoreOptions, Submission,
-    Verdict,
-};
 use tokio_postgres::Client;
->>>>>>> w-a1
 
 /// An address on each engine; the folder lives as long as it is held.
 fn addresses() -> [(String, Option<tempfile::TempDir>); 2] {
@@ -699,13 +693,163 @@ async fn a_document_that_commits_late_is_never_skipped() {
     assert_eq!(wait_for(cursor, 1).await.0, ["slower"]);
 }
 
-<<<<<<< HEAD
-async fn connect(address: &str) -> tokio_postgres::Client {
-    let (client, connection) = tokio_postgres::connect(address, tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    client
+/// An event as a slow transaction writes it.
+const SLOW_EVENT: &str = "INSERT INTO events (host_id, at, url_id, kind, detail)
+    VALUES (1, 0, decode(repeat('0', 32), 'hex'), $1, '{}')";
+
+/// Reads events until `count` were seen. Transactions of other tests on the same
+/// server may delay those after a gap.
+async fn events_until(store: &Store, after: &mut i64, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while seen.len() < count && Instant::now() < deadline {
+        for event in store.events_after(*after, 10).await.unwrap() {
+            *after = event.event_id;
+            seen.push(event.kind);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    seen
+}
+
+#[tokio::test]
+async fn an_event_that_commits_late_is_never_skipped() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    two.execute(SLOW_EVENT, &[&"first"]).await.unwrap();
+    // This one starts before the next and ends after it.
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
+    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
+    let mut after = 0;
+    assert_eq!(events_until(&store, &mut after, 1).await, ["first"]);
+    for _ in 0..3 {
+        let early = store.events_after(after, 10).await.unwrap();
+        assert!(early.is_empty(), "{early:?}: the slow one would be skipped");
+    }
+    // Who starts to follow now must not miss it either.
+    let mut from_now = store.last_event_id().await.unwrap();
+    slow.commit().await.unwrap();
+    let seen = events_until(&store, &mut after, 2).await;
+    assert_eq!(seen, ["slow", "quick"]);
+    let seen = events_until(&store, &mut from_now, 2).await;
+    assert_eq!(seen, ["slow", "quick"]);
+}
+
+#[tokio::test]
+async fn an_event_that_was_rolled_back_holds_up_no_other() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    let slow = one.transaction().await.unwrap();
+    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
+    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
+    let mut after = 0;
+    assert!(store.events_after(after, 10).await.unwrap().is_empty());
+    slow.rollback().await.unwrap();
+    assert_eq!(events_until(&store, &mut after, 1).await, ["quick"]);
+    two.execute(SLOW_EVENT, &[&"next"]).await.unwrap();
+    assert_eq!(events_until(&store, &mut after, 1).await, ["next"]);
+    // A reader that starts over reads across the gap.
+    let again = Store::open(&address, &options(0, 1)).await.unwrap();
+    let mut after = 0;
+    assert_eq!(events_until(&again, &mut after, 2).await, ["quick", "next"]);
+}
+
+/// Documents 1 to n, each with a delivery to the sink `s` that is due.
+const PENDING: &str = "
+    INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ('s', 1, 0, 0);
+    INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body)
+        SELECT n, decode(repeat('0', 32), 'hex'), decode(repeat('0', 32), 'hex'), 1, 0, '', 0, '{}' FROM generate_series(1, 1000) AS n;
+    INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+        SELECT 's', host_id, url_id, 1, 0, host_id, 0 FROM documents";
+
+async fn with_pending_deliveries() -> (String, Store) {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let client = connect(&address).await;
+    client.batch_execute(PENDING).await.unwrap();
+    (address, store)
+}
+
+#[tokio::test]
+async fn a_dead_letter_added_during_a_retry_is_not_lost() {
+    let (address, store) = with_pending_deliveries().await;
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    one.batch_execute(
+        "DELETE FROM deliveries WHERE host_id <> 2;
+         INSERT INTO dead_letters SELECT 's', 1, url_id, 1, 'full', 0 FROM documents WHERE host_id = 1",
+    )
+    .await
+    .unwrap();
+    // A deliverer whose transaction the retry has to wait for: its document 1 is
+    // queued again, and document 2 becomes a dead letter.
+    let deliverer = one.transaction().await.unwrap();
+    let queue = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
+        SELECT 's', host_id, url_id, 1, 0, 0, 0 FROM documents WHERE host_id = 1";
+    deliverer.batch_execute(queue).await.unwrap();
+    let retry = tokio::spawn({
+        let store = store.clone();
+        async move { store.retry_dead_letters("s").await }
+    });
+    wait_for_a_blocked_statement(&two).await;
+    let fail = "INSERT INTO dead_letters SELECT sink, host_id, url_id, revision, 'full', 0 FROM deliveries WHERE host_id = 2;
+        DELETE FROM deliveries WHERE host_id = 2";
+    deliverer.batch_execute(fail).await.unwrap();
+    deliverer.commit().await.unwrap();
+    retry.await.unwrap().unwrap();
+    let outbox = store.outbox().await.unwrap().remove(0);
+    assert_eq!((outbox.waiting, outbox.dead), (1, 1), "none is lost");
+    store.retry_dead_letters("s").await.unwrap();
+    let outbox = store.outbox().await.unwrap().remove(0);
+    assert_eq!((outbox.waiting, outbox.dead), (2, 0));
+}
+
+#[tokio::test]
+async fn two_claims_of_deliveries_share_them_and_neither_waits() {
+    let (address, store) = with_pending_deliveries().await;
+    let mut other = connect(&address).await;
+    // A claim that has locked the longest due ones and is not committed.
+    let claim = other.transaction().await.unwrap();
+    let locked = "SELECT host_id FROM deliveries ORDER BY next_attempt_at LIMIT 300 FOR UPDATE";
+    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 300);
+    let lease = Duration::from_secs(60);
+    let (one, two) = tokio::join!(
+        store.claim_deliveries("s", 300, lease),
+        store.claim_deliveries("s", 300, lease)
+    );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((one.len(), two.len()), (300, 300));
+    let hosts = one.iter().chain(&two).map(|delivery| delivery.id.host.0);
+    let hosts: HashSet<i64> = hosts.collect();
+    assert_eq!(hosts.len(), 600, "no delivery twice");
+    assert!(hosts.iter().all(|host| *host > 300));
+    claim.rollback().await.unwrap();
+    let rest = store.claim_deliveries("s", 1000, lease).await.unwrap();
+    assert_eq!(rest.len(), 400);
+}
+
+#[tokio::test]
+async fn two_claims_of_feeds_share_them_and_neither_waits() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    for n in 0..9 {
+        let url = format!("https://a.example/{n}");
+        store.add_feed(1, "rss", &url).await.unwrap();
+    }
+    let mut other = connect(&address).await;
+    let claim = other.transaction().await.unwrap();
+    let locked = "SELECT feed_id FROM feeds ORDER BY next_poll_at, feed_id LIMIT 3 FOR UPDATE";
+    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 3);
+    let lease = Duration::from_secs(60);
+    let (one, two) = tokio::join!(store.claim_feeds(3, lease), store.claim_feeds(3, lease));
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((one.len(), two.len()), (3, 3));
+    let feeds = one.iter().chain(&two).map(|claim| claim.feed.feed_id);
+    assert_eq!(feeds.collect::<HashSet<_>>().len(), 6, "no feed twice");
+    claim.rollback().await.unwrap();
+    assert_eq!(store.claim_feeds(9, lease).await.unwrap().len(), 3);
 }
 
 /// Waits until `count` sessions of a database wait for locks.
@@ -908,163 +1052,4 @@ async fn a_commit_whose_response_is_lost_counts_once() {
         let kinds: Vec<_> = history.events.iter().map(|event| &*event.kind).collect();
         assert_eq!(kinds, ["discovered", "fetched"]);
     }
-=======
-/// An event as a slow transaction writes it.
-const SLOW_EVENT: &str = "INSERT INTO events (host_id, at, url_id, kind, detail)
-    VALUES (1, 0, decode(repeat('0', 32), 'hex'), $1, '{}')";
-
-/// Reads events until `count` were seen. Transactions of other tests on the same
-/// server may delay those after a gap.
-async fn events_until(store: &Store, after: &mut i64, count: usize) -> Vec<String> {
-    let mut seen = Vec::new();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while seen.len() < count && Instant::now() < deadline {
-        for event in store.events_after(*after, 10).await.unwrap() {
-            *after = event.event_id;
-            seen.push(event.kind);
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    seen
-}
-
-#[tokio::test]
-async fn an_event_that_commits_late_is_never_skipped() {
-    let address = postgres_database().unwrap();
-    let store = Store::open(&address, &options(0, 1)).await.unwrap();
-    let (mut one, two) = (connect(&address).await, connect(&address).await);
-    two.execute(SLOW_EVENT, &[&"first"]).await.unwrap();
-    // This one starts before the next and ends after it.
-    let slow = one.transaction().await.unwrap();
-    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
-    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
-    let mut after = 0;
-    assert_eq!(events_until(&store, &mut after, 1).await, ["first"]);
-    for _ in 0..3 {
-        let early = store.events_after(after, 10).await.unwrap();
-        assert!(early.is_empty(), "{early:?}: the slow one would be skipped");
-    }
-    // Who starts to follow now must not miss it either.
-    let mut from_now = store.last_event_id().await.unwrap();
-    slow.commit().await.unwrap();
-    let seen = events_until(&store, &mut after, 2).await;
-    assert_eq!(seen, ["slow", "quick"]);
-    let seen = events_until(&store, &mut from_now, 2).await;
-    assert_eq!(seen, ["slow", "quick"]);
-}
-
-#[tokio::test]
-async fn an_event_that_was_rolled_back_holds_up_no_other() {
-    let address = postgres_database().unwrap();
-    let store = Store::open(&address, &options(0, 1)).await.unwrap();
-    let (mut one, two) = (connect(&address).await, connect(&address).await);
-    let slow = one.transaction().await.unwrap();
-    slow.execute(SLOW_EVENT, &[&"slow"]).await.unwrap();
-    two.execute(SLOW_EVENT, &[&"quick"]).await.unwrap();
-    let mut after = 0;
-    assert!(store.events_after(after, 10).await.unwrap().is_empty());
-    slow.rollback().await.unwrap();
-    assert_eq!(events_until(&store, &mut after, 1).await, ["quick"]);
-    two.execute(SLOW_EVENT, &[&"next"]).await.unwrap();
-    assert_eq!(events_until(&store, &mut after, 1).await, ["next"]);
-    // A reader that starts over reads across the gap.
-    let again = Store::open(&address, &options(0, 1)).await.unwrap();
-    let mut after = 0;
-    assert_eq!(events_until(&again, &mut after, 2).await, ["quick", "next"]);
-}
-
-/// Documents 1 to n, each with a delivery to the sink `s` that is due.
-const PENDING: &str = "
-    INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ('s', 1, 0, 0);
-    INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, fetched_at, body)
-        SELECT n, decode(repeat('0', 32), 'hex'), decode(repeat('0', 32), 'hex'), 1, 0, '', 0, '{}' FROM generate_series(1, 1000) AS n;
-    INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
-        SELECT 's', host_id, url_id, 1, 0, host_id, 0 FROM documents";
-
-async fn with_pending_deliveries() -> (String, Store) {
-    let address = postgres_database().unwrap();
-    let store = Store::open(&address, &options(0, 1)).await.unwrap();
-    let client = connect(&address).await;
-    client.batch_execute(PENDING).await.unwrap();
-    (address, store)
-}
-
-#[tokio::test]
-async fn a_dead_letter_buried_during_a_retry_is_not_lost() {
-    let (address, store) = with_pending_deliveries().await;
-    let (mut one, two) = (connect(&address).await, connect(&address).await);
-    one.batch_execute(
-        "DELETE FROM deliveries WHERE host_id <> 2;
-         INSERT INTO dead_letters SELECT 's', 1, url_id, 1, 'full', 0 FROM documents WHERE host_id = 1",
-    )
-    .await
-    .unwrap();
-    // A deliverer whose transaction the retry has to wait for: its document 1 is
-    // queued again, and document 2 becomes a dead letter.
-    let deliverer = one.transaction().await.unwrap();
-    let queue = "INSERT INTO deliveries (sink, host_id, url_id, revision, attempts, next_attempt_at, created_at)
-        SELECT 's', host_id, url_id, 1, 0, 0, 0 FROM documents WHERE host_id = 1";
-    deliverer.batch_execute(queue).await.unwrap();
-    let retry = tokio::spawn({
-        let store = store.clone();
-        async move { store.retry_dead_letters("s").await }
-    });
-    wait_for_a_blocked_statement(&two).await;
-    let bury = "INSERT INTO dead_letters SELECT sink, host_id, url_id, revision, 'full', 0 FROM deliveries WHERE host_id = 2;
-        DELETE FROM deliveries WHERE host_id = 2";
-    deliverer.batch_execute(bury).await.unwrap();
-    deliverer.commit().await.unwrap();
-    retry.await.unwrap().unwrap();
-    let outbox = store.outbox().await.unwrap().remove(0);
-    assert_eq!((outbox.waiting, outbox.dead), (1, 1), "none is lost");
-    store.retry_dead_letters("s").await.unwrap();
-    let outbox = store.outbox().await.unwrap().remove(0);
-    assert_eq!((outbox.waiting, outbox.dead), (2, 0));
-}
-
-#[tokio::test]
-async fn two_claims_of_deliveries_share_them_and_neither_waits() {
-    let (address, store) = with_pending_deliveries().await;
-    let mut other = connect(&address).await;
-    // A claim that has locked the longest due ones and is not committed.
-    let claim = other.transaction().await.unwrap();
-    let locked = "SELECT host_id FROM deliveries ORDER BY next_attempt_at LIMIT 300 FOR UPDATE";
-    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 300);
-    let lease = Duration::from_secs(60);
-    let (one, two) = tokio::join!(
-        store.claim_deliveries("s", 300, lease),
-        store.claim_deliveries("s", 300, lease)
-    );
-    let (one, two) = (one.unwrap(), two.unwrap());
-    assert_eq!((one.len(), two.len()), (300, 300));
-    let hosts = one.iter().chain(&two).map(|delivery| delivery.id.host.0);
-    let hosts: HashSet<i64> = hosts.collect();
-    assert_eq!(hosts.len(), 600, "no delivery twice");
-    assert!(hosts.iter().all(|host| *host > 300));
-    claim.rollback().await.unwrap();
-    let rest = store.claim_deliveries("s", 1000, lease).await.unwrap();
-    assert_eq!(rest.len(), 400);
-}
-
-#[tokio::test]
-async fn two_claims_of_feeds_share_them_and_neither_waits() {
-    let address = postgres_database().unwrap();
-    let store = Store::open(&address, &options(0, 1)).await.unwrap();
-    for n in 0..9 {
-        let url = format!("https://a.example/{n}");
-        store.add_feed(1, "rss", &url).await.unwrap();
-    }
-    let mut other = connect(&address).await;
-    let claim = other.transaction().await.unwrap();
-    let locked = "SELECT feed_id FROM feeds ORDER BY next_poll_at, feed_id LIMIT 3 FOR UPDATE";
-    assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 3);
-    let lease = Duration::from_secs(60);
-    let (one, two) = tokio::join!(store.claim_feeds(3, lease), store.claim_feeds(3, lease));
-    let (one, two) = (one.unwrap(), two.unwrap());
-    assert_eq!((one.len(), two.len()), (3, 3));
-    let feeds = one.iter().chain(&two).map(|claim| claim.feed.feed_id);
-    assert_eq!(feeds.collect::<HashSet<_>>().len(), 6, "no feed twice");
-    claim.rollback().await.unwrap();
-    assert_eq!(store.claim_feeds(9, lease).await.unwrap().len(), 3);
->>>>>>> w-a1
 }
