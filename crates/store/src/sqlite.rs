@@ -354,6 +354,11 @@ impl Engine for SqliteEngine {
         "9223372036854775807"
     }
 
+    fn continue_changes(&self) -> Option<&'static str> {
+        // The next id is one more than the highest.
+        None
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

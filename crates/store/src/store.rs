@@ -209,6 +209,10 @@ impl Store {
         self.engine.change_horizon()
     }
 
+    pub(crate) fn continue_changes_sql(&self) -> Option<&'static str> {
+        self.engine.continue_changes()
+    }
+
     pub(crate) fn last_event_sql(&self) -> &'static str {
         self.engine.last_event()
     }

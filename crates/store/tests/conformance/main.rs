@@ -27,6 +27,7 @@ macro_rules! on_both_engines {
 mod bulk;
 mod claim;
 mod complete;
+mod copied_changes;
 mod diagnostics;
 mod host_permits;
 mod near_duplicates;
