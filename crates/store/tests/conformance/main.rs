@@ -29,6 +29,7 @@ mod claim;
 mod complete;
 mod copied_changes;
 mod diagnostics;
+mod durability;
 mod host_permits;
 mod near_duplicates;
 mod outbox;
