@@ -18,7 +18,7 @@ use tidings_store::{Delivery, DeliveryVerdict, FrontierId, Result, Store, Stored
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::rng::random;
 use crate::stored_document::stored_document;
@@ -31,6 +31,8 @@ pub struct DeliverOptions {
     pub lease: Duration,
     /// The longest sleep between two claims.
     pub check_interval: Duration,
+    /// How often a sink gets an empty batch, so that file sinks finish complete files.
+    pub flush_interval: Duration,
 }
 
 impl Default for DeliverOptions {
@@ -38,12 +40,10 @@ impl Default for DeliverOptions {
         Self {
             lease: Duration::from_secs(120),
             check_interval: Duration::from_secs(1),
+            flush_interval: Duration::from_secs(60),
         }
     }
 }
-
-/// How often a sink gets an empty batch, so that file sinks finish complete files.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Delivers to all configured sinks.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Deliverer {
         let mut loops = JoinSet::new();
         for at in 0..self.sinks.len() {
             let (deliverer, ending) = (Arc::clone(self), ending.clone());
-            loops.spawn(async move { deliverer.deliver_loop(at, ending).await });
+            loops.spawn(async move { deliverer.keep_delivering(at, ending).await });
         }
         drop(ending);
         stop.await;
@@ -133,6 +133,17 @@ impl Deliverer {
             if let Err(error) = ended {
                 warn!(%error, "delivery task panicked; leases will expire");
             }
+        }
+    }
+
+    /// Runs the loop of one sink, again after a panic: the others do not notice, and
+    /// its leases expire.
+    async fn keep_delivering(&self, at: usize, ending: watch::Receiver<bool>) {
+        let deliver = || AssertUnwindSafe(self.deliver_loop(at, ending.clone()));
+        while catch(deliver()).await.is_err() {
+            let sink = self.sinks[at].sink.name();
+            error!(sink, "delivery loop panicked; restarted");
+            sleep(self.options.check_interval).await;
         }
     }
 
@@ -159,9 +170,10 @@ impl Deliverer {
                     self.options.check_interval
                 }
             };
-            if flushed.elapsed() >= FLUSH_INTERVAL {
+            if flushed.elapsed() >= self.options.flush_interval {
                 flushed = tokio::time::Instant::now();
-                known.sink.deliver(&[], Timestamp::now()).await;
+                // There is no verdict on nothing: only the panic or timeout is logged.
+                self.send(known, &[]).await;
             }
             tokio::select! {
                 () = sleep(pause) => {}
@@ -225,6 +237,7 @@ impl Deliverer {
     /// The verdicts of the sink; a sink that panics or hangs is retried.
     async fn send(&self, known: &SinkLoop, documents: &[Document]) -> Vec<Verdict> {
         let retry = |error: &str| {
+            warn!(sink = known.sink.name(), error, "batch not delivered");
             let verdict = Verdict::Retry {
                 error: error.to_owned(),
                 after: None,

@@ -137,17 +137,25 @@ impl Poller {
     }
 
     /// Polls every feed that is due now, and calls `on_poll` for each; returns their
-    /// number.
+    /// number. When a claim fails, the polls in flight are finished first.
     pub async fn poll_due(self: &Arc<Self>, mut on_poll: impl FnMut(&PollReport)) -> Result<usize> {
         let mut polls: JoinSet<Option<PollReport>> = JoinSet::new();
         let mut count = 0;
+        let mut failed = None;
         loop {
             // Only as many as can start: a lease should not pass in a queue.
             let room = self.options.concurrency - polls.len();
             let store = &self.context.store;
-            let claims = match self.is_stopping.load(Ordering::SeqCst) {
+            let is_over = failed.is_some() || self.is_stopping.load(Ordering::SeqCst);
+            let claims = match is_over {
                 true => Vec::new(),
-                false => store.claim_feeds(room as u32, self.options.lease).await?,
+                false => {
+                    let claims = store.claim_feeds(room as u32, self.options.lease).await;
+                    claims.unwrap_or_else(|error| {
+                        failed = Some(error);
+                        Vec::new()
+                    })
+                }
             };
             for claim in claims {
                 let poller = Arc::clone(self);
@@ -160,7 +168,7 @@ impl Poller {
                 }
                 Some(Ok(None)) => {}
                 Some(Err(error)) => warn!(%error, "poll task panicked; lease will expire"),
-                None => return Ok(count),
+                None => return failed.map_or(Ok(count), Err),
             }
         }
     }

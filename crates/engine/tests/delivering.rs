@@ -65,6 +65,7 @@ fn deliverer(store: &Store, sinks: Vec<Box<dyn Sink>>) -> Arc<Deliverer> {
     let options = DeliverOptions {
         lease: Duration::from_secs(2),
         check_interval: Duration::from_millis(50),
+        ..DeliverOptions::default()
     };
     Arc::new(Deliverer::new(store.clone(), sinks, options))
 }

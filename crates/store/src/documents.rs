@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::listing::ParseCursorError;
 use crate::moment::Moment;
+use crate::shared_values::CHANGE_OFFSET;
 use crate::store::Store;
 
 /// A stored document.
@@ -130,7 +131,7 @@ impl Store {
         });
         let sql = format!(
             "SELECT {COLUMNS}, change_id FROM documents
-             WHERE (change_id, host_id, url_id) > ($1, $2, $3) AND change_id < {}
+             WHERE (change_id, host_id, url_id) > ($1, $2, $3) AND change_id - coalesce((SELECT n FROM marks WHERE name = '{CHANGE_OFFSET}'), 0) < {}
              ORDER BY change_id, host_id, url_id LIMIT $4",
             self.change_horizon()
         );

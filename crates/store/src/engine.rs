@@ -93,6 +93,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// that no transaction has yet.
     fn open_transactions(&self) -> &'static str;
 
+    /// SQL that makes the next changes get ids above those of all documents, after a
+    /// copy; none where they do by themselves.
+    fn continue_changes(&self) -> Option<&'static str>;
+
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
+use crate::shared_values::CHANGE_OFFSET;
 use crate::store::Store;
 
 /// Progress of a copy.
@@ -76,7 +77,7 @@ static TABLES: &[Table] = &[
     Table {
         name: "documents",
         key: &["host_id", "url_id"],
-        columns: "host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, fetched_at, body",
+        columns: "host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, fetched_at, body, change_id",
     },
     Table {
         name: "sketches",
@@ -140,6 +141,15 @@ static TABLES: &[Table] = &[
 const PAGE_ROWS: usize = 500;
 
 impl Table {
+    /// The condition of the rows that are copied.
+    fn copied_rows(&self) -> String {
+        match self.name {
+            // How a store continues the change ids of a copy is its own.
+            "marks" => format!("name <> '{CHANGE_OFFSET}'"),
+            _ => "1 = 1".to_owned(),
+        }
+    }
+
     fn columns(&self) -> Vec<&'static str> {
         self.columns.split(", ").collect()
     }
@@ -160,13 +170,14 @@ impl Table {
             String::new()
         } else {
             let placeholders: Vec<_> = (1..=values.len()).map(|n| format!("${n}")).collect();
-            format!(" WHERE ({key}) > ({})", placeholders.join(", "))
+            format!(" AND ({key}) > ({})", placeholders.join(", "))
         };
         values.push(Value::Int(limit as i64));
         let sql = format!(
-            "SELECT {} FROM {}{condition} ORDER BY {key} LIMIT ${}",
+            "SELECT {} FROM {} WHERE {}{condition} ORDER BY {key} LIMIT ${}",
             self.columns,
             self.name,
+            self.copied_rows(),
             values.len()
         );
         Statement::new(sql, values)
@@ -198,8 +209,8 @@ impl Table {
 }
 
 /// Copies all data from one store to another that is empty, or that holds an
-/// interrupted copy. Verifies counts and checksums at the end. Nothing else should
-/// use either store meanwhile. Events are history of the old store and stay there.
+/// interrupted copy. Verifies counts and checksums at the end. Change ids are kept,
+/// so cursors of readers stay valid. Nothing else should use either store meanwhile. Events are history of the old store and stay there.
 pub async fn copy_store(
     from: &Store,
     to: &Store,
@@ -230,7 +241,12 @@ pub async fn copy_store(
             return Err(differs(table.name, from, to));
         }
     }
-    copy_queue(from, to, &mut progress).await
+    copy_queue(from, to, &mut progress).await?;
+    // Readers of changes have cursors of the old store.
+    match to.continue_changes_sql() {
+        Some(sql) => to.execute(Statement::new(sql, [])).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 async fn queue_page(store: &Store, after: &[Value]) -> Result<Vec<Row>> {
@@ -305,7 +321,11 @@ fn differs(table: &str, from: &Store, to: &Store) -> StoreError {
 async fn count(store: &Store, table: &Table) -> Result<u64> {
     let rows = store
         .rows(Statement::new(
-            format!("SELECT count(*) FROM {}", table.name),
+            format!(
+                "SELECT count(*) FROM {} WHERE {}",
+                table.name,
+                table.copied_rows()
+            ),
             [],
         ))
         .await?;

@@ -466,6 +466,16 @@ impl Engine for PostgresEngine {
         "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT, pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT"
     }
 
+    fn continue_changes(&self) -> Option<&'static str> {
+        // Every later transaction has an id of at least xmax. The offset never falls.
+        Some(
+            "INSERT INTO marks (name, value, n, at)
+             SELECT 'change_offset', '', max(change_id) + 1 - pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT, 0 FROM documents
+             HAVING max(change_id) >= pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT
+             ON CONFLICT (name) DO UPDATE SET n = greatest(marks.n, excluded.n)",
+        )
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "queue",

@@ -17,6 +17,10 @@ pub struct SharedValue {
 /// The counter that every poll of a feed increments.
 pub(crate) const POLLS: &str = "polls";
 
+/// What PostgreSQL adds to transaction ids to get change ids: a copy continues the
+/// ids of its original, which may be above all transaction ids of the server.
+pub(crate) const CHANGE_OFFSET: &str = "change_offset";
+
 impl Store {
     pub async fn shared_value(&self, name: &str) -> Result<Option<SharedValue>> {
         let sql = "SELECT value, n, at FROM marks WHERE name = $1";

@@ -192,6 +192,25 @@ impl Store {
         self.change_source(id, Statement::new(sql, values)).await
     }
 
+    /// Replaces the settings of a source if they are still those that were read; false
+    /// when somebody else was first.
+    pub async fn replace_source_config(
+        &self,
+        seen: &Source,
+        config: &serde_json::Value,
+    ) -> Result<bool> {
+        let now = self.now().await?;
+        let sql =
+            "UPDATE sources SET config = $1, updated_at = $2 WHERE source_id = $3 AND config = $4";
+        let values = [
+            Value::from(config.to_string()),
+            Value::from(now),
+            Value::Int(seen.source_id),
+            Value::from(seen.config.to_string()),
+        ];
+        Ok(self.execute(Statement::new(sql, values)).await? > 0)
+    }
+
     /// Enables a source, or disables it with a reason for operators.
     pub async fn set_source_enabled(&self, id: i64, disabled_reason: Option<&str>) -> Result<()> {
         let now = self.now().await?;

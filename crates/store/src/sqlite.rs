@@ -407,6 +407,11 @@ impl Engine for SqliteEngine {
         "0, 0"
     }
 
+    fn continue_changes(&self) -> Option<&'static str> {
+        // The next id is one more than the highest.
+        None
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

@@ -255,6 +255,10 @@ impl Store {
         self.engine.change_horizon()
     }
 
+    pub(crate) fn continue_changes_sql(&self) -> Option<&'static str> {
+        self.engine.continue_changes()
+    }
+
     pub(crate) fn event_horizon(&self) -> MutexGuard<'_, EventHorizon> {
         // Replaced whole: a panic elsewhere leaves it usable.
         self.event_horizon

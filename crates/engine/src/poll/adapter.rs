@@ -80,7 +80,7 @@ impl Poller {
                 FeedRead::Failed(pull_error(error))
             }
         };
-        self.complete_poll(poll, read).await.map(Some)
+        self.complete_poll(poll, read).await
     }
 
     pub(super) async fn pull(

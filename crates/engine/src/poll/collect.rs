@@ -332,7 +332,7 @@ impl Poller {
         let mut poll = FeedPoll::new(&claim, listed.source, settings, now);
         let read = poll.pulled(pull);
         let report = self.complete_poll(poll, read).await?;
-        debug_assert_ne!(report.outcome, PollOutcome::Failed);
+        debug_assert!(report.is_none_or(|report| report.outcome != PollOutcome::Failed));
         Ok(())
     }
 }

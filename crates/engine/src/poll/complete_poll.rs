@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tidings_polling::{Outcome, Poll, Sighting, next_poll};
-use tidings_store::{FetchLogRow, Moment, NewSource, PollResult, Result, Store};
+use tidings_store::{FetchLogRow, Moment, PollResult, Result, Store};
 use tracing::{error, info};
 
 use super::feed_poll::{FeedPoll, FeedRead, timestamp};
@@ -18,12 +19,13 @@ use crate::sources::SourceSettings;
 const LOG_ERROR_AFTER: i64 = 10;
 
 impl Poller {
-    /// Ingests, schedules and stores the end of a poll.
+    /// Ingests, schedules and stores the end of a poll. `None` when its lease was
+    /// lost: another poller has the feed.
     pub(super) async fn complete_poll(
         &self,
         mut poll: FeedPoll<'_>,
         read: FeedRead,
-    ) -> Result<PollReport> {
+    ) -> Result<Option<PollReport>> {
         let (outcome, ingested, error) = self.ingest(&mut poll, read).await?;
         let next_poll_in = self
             .schedule(&mut poll, outcome, &ingested, error.as_ref())
@@ -46,11 +48,15 @@ impl Poller {
             feed: poll.feed,
             next_poll_in,
         };
-        self.context
-            .store
-            .complete_poll(poll.claim, &result)
-            .await?;
-        Ok(report)
+        let store = &self.context.store;
+        let is_completed = store.complete_poll(poll.claim, &result).await?;
+        if !is_completed {
+            info!(
+                feed = report.url,
+                "lease of the feed lost; poll not recorded"
+            );
+        }
+        Ok(is_completed.then_some(report))
     }
 
     /// Submits the items of what was read.
@@ -141,22 +147,54 @@ fn record_error(poll: &mut FeedPoll<'_>, error: Option<&PollError>, new: usize) 
     }
 }
 
-/// Saves settings that the poll changed: a feed that was found or has moved.
+/// Attempts to save settings while others edit the source.
+const MAX_SAVES: usize = 5;
+
+/// Saves settings that the poll changed: a feed that was found or has moved. What
+/// a person has edited meanwhile stays.
 async fn persist_settings(poll: &FeedPoll<'_>, store: &Store) -> Result<()> {
-    let source = &poll.source;
-    let stored = SourceSettings::of(source).map(|stored| stored.to_json());
-    let config = poll.settings.to_json();
-    if config == stored.unwrap_or_default() {
+    let Ok(before) = SourceSettings::of(&poll.source) else {
+        return Ok(());
+    };
+    let (before, after) = (before.to_json(), poll.settings.to_json());
+    if after == before {
         return Ok(());
     }
-    let changed = NewSource {
-        name: source.name.clone(),
-        url: source.url.clone(),
-        kind: source.kind.clone(),
-        priority: source.priority,
-        config,
-    };
-    store.update_source(source.source_id, &changed).await
+    let id = poll.source.source_id;
+    for _ in 0..MAX_SAVES {
+        let Some(source) = store.source(id).await? else {
+            return Ok(());
+        };
+        let Ok(current) = SourceSettings::of(&source) else {
+            return Ok(());
+        };
+        let current = current.to_json();
+        let merged = merge(&before, &after, &current);
+        if merged == current || store.replace_source_config(&source, &merged).await? {
+            return Ok(());
+        }
+    }
+    info!(
+        source = poll.source.name,
+        "source edited again and again; settings not saved"
+    );
+    Ok(())
+}
+
+/// The current settings with the changes of a poll, except where they were edited.
+fn merge(before: &Value, after: &Value, current: &Value) -> Value {
+    let mut merged = current.clone();
+    let keys = [before, after].into_iter().filter_map(Value::as_object);
+    for key in keys.flat_map(|settings| settings.keys()) {
+        let is_ours = after.get(key) != before.get(key) && current.get(key) == before.get(key);
+        if is_ours && let Some(settings) = merged.as_object_mut() {
+            match after.get(key) {
+                Some(value) => settings.insert(key.clone(), value.clone()),
+                None => settings.remove(key),
+            };
+        }
+    }
+    merged
 }
 
 fn log_row(poll: &FeedPoll<'_>, report: &PollReport, error: Option<&PollError>) -> FetchLogRow {

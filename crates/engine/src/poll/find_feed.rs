@@ -49,7 +49,7 @@ impl Poller {
         &self,
         mut poll: FeedPoll<'_>,
         site: FetchUrl,
-    ) -> Result<PollReport> {
+    ) -> Result<Option<PollReport>> {
         if poll.settings.feed_url.is_some() {
             // A user has set it meanwhile, and it has a row of its own.
             poll.feed.paused_reason = Some("the feed URL is set".to_owned());

@@ -36,7 +36,7 @@ impl Poller {
         if poll.is_search_due()
             && let Some(read) = self.find_feed_of_site(&mut poll, &url).await
         {
-            return self.complete_poll(poll, read).await.map(Some);
+            return self.complete_poll(poll, read).await;
         }
         let request = poll.request(url);
         let politeness = poll.settings.politeness();
@@ -62,7 +62,7 @@ impl Poller {
             let message = format!("all {max_visits} visits of this day are used; resumed tomorrow");
             poll.add_remark("budget", message);
         }
-        self.complete_poll(poll, read).await.map(Some)
+        self.complete_poll(poll, read).await
     }
 
     /// Reads what a page lists.

@@ -19,7 +19,8 @@ use crate::sources::{SITE, SourceSettings};
 const INVALID_SETTINGS_DELAY: Duration = Duration::from_secs(3600);
 
 impl Poller {
-    /// Polls a leased feed. `None` when the poll was deferred or the feed removed.
+    /// Polls a leased feed. `None` when the poll was deferred, the feed removed, or the
+    /// lease lost.
     pub(super) async fn poll_feed(&self, claim: &FeedClaim) -> Result<Option<PollReport>> {
         let store = &self.context.store;
         let Some(source) = store.source(claim.feed.source_id).await? else {
@@ -48,10 +49,10 @@ impl Poller {
         let Ok(url) = FetchUrl::parse(&poll.feed.url) else {
             let error = PollError::invalid_url(&poll.feed.url);
             let read = FeedRead::Failed(error);
-            return self.complete_poll(poll, read).await.map(Some);
+            return self.complete_poll(poll, read).await;
         };
         if poll.feed.kind == SITE {
-            return self.find_feed(poll, url).await.map(Some);
+            return self.find_feed(poll, url).await;
         }
         if poll.is_listing() {
             return self.visit_listing(poll, url).await;
@@ -71,6 +72,6 @@ impl Poller {
                 read => read,
             },
         };
-        self.complete_poll(poll, read).await.map(Some)
+        self.complete_poll(poll, read).await
     }
 }

@@ -48,21 +48,30 @@ impl Poller {
             StartedTask::Started(task) => task,
             StartedTask::TooSoon { last } => return Ok(PolledSource::TooSoon { last }),
         };
-        let claim = store.claim_feed(feed.feed_id, self.options.lease).await?;
-        let ended = match &claim {
-            Some(claim) => self.poll_feed(claim).await?,
-            None => None,
-        };
+        let ended = self.poll_now(feed.feed_id).await;
         let result = match &ended {
-            None => Err("the feed or its host is busy".to_owned()),
-            Some(poll) if poll.outcome == PollOutcome::Failed => {
+            Err(error) => Err(error.to_string()),
+            Ok(None) => Err("the feed or its host is busy".to_owned()),
+            Ok(Some(poll)) if poll.outcome == PollOutcome::Failed => {
                 Err(poll.error.clone().unwrap_or_default())
             }
-            Some(poll) => Ok(format!("{} items, {} new", poll.items_seen, poll.items_new)),
+            Ok(Some(poll)) => Ok(format!("{} items, {} new", poll.items_seen, poll.items_new)),
         };
         let result = result.as_ref().map(String::as_str).map_err(String::as_str);
-        store.finish_task(task.task_id, result).await?;
+        let finished = store.finish_task(task.task_id, result).await;
+        // The error of the poll is the cause, if there are two.
+        let ended = ended?;
+        finished?;
         Ok(ended.map_or(PolledSource::Busy, PolledSource::Polled))
+    }
+
+    /// Claims and polls a feed; `None` when it or its host is busy.
+    async fn poll_now(&self, feed_id: i64) -> Result<Option<PollReport>> {
+        let store = &self.context.store;
+        match store.claim_feed(feed_id, self.options.lease).await? {
+            Some(claim) => self.poll_feed(&claim).await,
+            None => Ok(None),
+        }
     }
 
     /// The items that a source lists now, and which are new. Writes nothing; the error

@@ -28,7 +28,7 @@ const LOCK_TEXTS: &str =
     "SELECT pg_advisory_xact_lock($1::INTEGER, text_key) FROM unnest($2::INTEGER[]) AS t(text_key)";
 
 const WRITE: &str = "INSERT INTO documents (host_id, url_id, key_tail, revision, source_id, title, content_hash, duplicate_of, cluster, body, fetched_at, change_id)
-    SELECT n.*, $11, pg_current_xact_id()::text::BIGINT
+    SELECT n.*, $11, pg_current_xact_id()::text::BIGINT + coalesce((SELECT marks.n FROM marks WHERE marks.name = 'change_offset'), 0)
     FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BYTEA[], $4::INTEGER[], $5::BIGINT[], $6::TEXT[], $7::BYTEA[], $8::BYTEA[], $9::BYTEA[], $10::TEXT[]) AS n
     ON CONFLICT (host_id, url_id) DO UPDATE SET revision = excluded.revision, source_id = excluded.source_id,
         title = excluded.title, content_hash = excluded.content_hash, duplicate_of = excluded.duplicate_of,

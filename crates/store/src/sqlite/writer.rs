@@ -1,13 +1,15 @@
 //! The only writer: a thread that collects queued jobs, runs them in one
 //! transaction, commits once, and only then replies to all of them (group commit).
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::sync::oneshot;
-use tracing::debug;
+use tracing::{debug, error};
 
 use super::{read_clock, shift_deadlines, translate};
 use crate::clock::StoreClock;
@@ -76,7 +78,18 @@ impl Writer {
     ) -> Self {
         let (jobs, receiver) = channel();
         let thread = thread::Builder::new().name("tidings-sqlite".to_owned());
-        let spawned = thread.spawn(move || write_groups(&connection, &clock, &receiver));
+        let spawned = thread.spawn(move || {
+            // Jobs are caught one by one; a panic outside of them costs its group.
+            let run = || write_groups(&connection, &clock, &receiver);
+            while let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                let why = panic_message(panic.as_ref());
+                error!(
+                    why,
+                    "SQLite writer panicked; it continues with the next group"
+                );
+                roll_back(&connection);
+            }
+        });
         // If no thread could be started, the first job returns an error.
         drop(spawned);
         Self { jobs, location }
@@ -133,6 +146,32 @@ fn write_groups(connection: &Connection, clock: &StoreClock, jobs: &Receiver<Box
     }
 }
 
+/// Runs a job; a panic inside is its error, which a retry would only repeat.
+fn run_caught(job: &mut dyn Job, connection: &Connection) -> rusqlite::Result<()> {
+    let run = AssertUnwindSafe(|| job.run(connection));
+    catch_unwind(run).unwrap_or_else(|panic| {
+        let why = panic_message(panic.as_ref());
+        error!(why, "job of the SQLite writer panicked; rolled back");
+        let why = format!("panic in the writer: {why}; please report this bug");
+        let code = ffi::Error::new(ffi::SQLITE_INTERNAL);
+        Err(rusqlite::Error::SqliteFailure(code, Some(why)))
+    })
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+fn roll_back(connection: &Connection) {
+    if !connection.is_autocommit()
+        && let Err(error) = connection.execute_batch("ROLLBACK")
+    {
+        debug!(%error, "cannot roll back");
+    }
+}
+
 fn transact(
     connection: &Connection,
     level: &mut SyncLevel,
@@ -150,10 +189,56 @@ fn transact(
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
     let done = jobs
         .iter_mut()
-        .try_for_each(|job| job.run(connection))
+        .try_for_each(|job| run_caught(job.as_mut(), connection))
         .and_then(|()| connection.prepare_cached("COMMIT")?.execute([]).map(drop));
     if done.is_err() && !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
     done
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn writer() -> Writer {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (n INTEGER)")
+            .unwrap();
+        let clock = Arc::new(StoreClock::new(crate::options::Clock::Database));
+        Writer::start(connection, "sqlite:test".into(), clock)
+    }
+
+    async fn insert(writer: &Writer, n: i64) -> Result<usize> {
+        let work = move |connection: &Connection| {
+            let inserted = connection.execute("INSERT INTO t VALUES (?1)", [n])?;
+            assert!(n != 13, "thirteen is a defect");
+            Ok(inserted)
+        };
+        writer.write(SyncLevel::Normal, work).await
+    }
+
+    #[tokio::test]
+    async fn a_panic_fails_its_own_call_and_the_writer_lives_on() {
+        let writer = writer();
+        for _ in 0..3 {
+            // All in one group, or one after the other.
+            let (one, bad, two) =
+                tokio::join!(insert(&writer, 1), insert(&writer, 13), insert(&writer, 2));
+            assert_eq!((one.unwrap(), two.unwrap()), (1, 1));
+            let error = bad.unwrap_err();
+            assert!(!error.is_transient(), "a retry would panic again: {error}");
+            assert!(
+                error.to_string().contains("thirteen is a defect"),
+                "{error}"
+            );
+        }
+        let sum = |connection: &Connection| {
+            connection.query_row("SELECT sum(n) FROM t", [], |row| row.get::<_, i64>(0))
+        };
+        let sum = writer.write(SyncLevel::Normal, sum).await.unwrap();
+        assert_eq!(sum, 9, "the panicking jobs were rolled back");
+    }
 }

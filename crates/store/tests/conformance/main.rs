@@ -27,7 +27,9 @@ macro_rules! on_both_engines {
 mod bulk;
 mod claim;
 mod complete;
+mod copied_changes;
 mod diagnostics;
+mod durability;
 mod host_permits;
 mod near_duplicates;
 mod outbox;

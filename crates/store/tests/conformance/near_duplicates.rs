@@ -10,6 +10,7 @@ use crate::fixture::{Fixture, MINUTE, id, submission, target};
 on_both_engines!(
     an_edited_copy_joins_the_first,
     another_story_is_its_own_cluster,
+    a_fifth_in_common_is_another_story,
     near_duplicates_in_one_batch_find_each_other,
     a_new_text_leaves_the_cluster_and_its_keys,
     a_text_too_short_to_compare_is_no_longer_found,
@@ -121,6 +122,30 @@ async fn another_story_is_its_own_cluster(t: Fixture) {
     assert_eq!(nearest(&t, 1_000..1_300).await, None);
     let unknown = t.store.cluster(id(C), None, 10).await.unwrap();
     assert!(unknown.is_empty());
+}
+
+async fn a_fifth_in_common_is_another_story(t: Fixture) {
+    let first = sketch_of(0..300);
+    write(&t, A, Some(first.clone())).await;
+    // Both are found by common keys; the similarity alone decides.
+    let similar_by = |least: f32, most: f32| {
+        let shares_key = |sketch: &Sketch| {
+            let mut keys = sketch.lookup_keys().iter();
+            keys.any(|key| first.keys().contains(key))
+        };
+        (0..300)
+            .map(|start| sketch_of(start..start + 300))
+            .find(|sketch| {
+                let similarity = sketch.similarity(&first);
+                shares_key(sketch) && least <= similarity && similarity < most
+            })
+            .unwrap()
+    };
+    let (below, above) = (similar_by(0.16, 0.25), similar_by(0.25, 0.3));
+    assert_eq!(t.store.nearest(&below).await.unwrap(), None);
+    let found = t.store.nearest(&above).await.unwrap();
+    assert_eq!(found.map(|found| found.id), Some(id(A)));
+    assert_eq!(write(&t, B, Some(below)).await.cluster, id(B));
 }
 
 async fn near_duplicates_in_one_batch_find_each_other(t: Fixture) {

@@ -36,7 +36,7 @@ fn with_document(url: &str, text: &str) -> Outcome {
     }
 }
 
-async fn fetch(t: &Fixture, url: &str, text: &str) {
+pub(crate) async fn fetch(t: &Fixture, url: &str, text: &str) {
     t.submit(&[url]).await;
     t.advance(MINUTE);
     // One that was fetched before is fetched again.
@@ -193,11 +193,15 @@ async fn the_outbox_has_a_limit(t: Fixture) {
     assert!(!t.store.outbox_exceeds(2).await.unwrap());
 }
 
-type Change = (ChangeCursor, tidings_store::StoredDocument);
+pub(crate) type Change = (ChangeCursor, tidings_store::StoredDocument);
 
 /// Waits for `count` changes. Transactions of other tests on the same server delay
 /// them.
-async fn changes(t: &Fixture, mut after: Option<ChangeCursor>, count: usize) -> Vec<Change> {
+pub(crate) async fn changes(
+    t: &Fixture,
+    mut after: Option<ChangeCursor>,
+    count: usize,
+) -> Vec<Change> {
     let mut seen: Vec<Change> = Vec::new();
     let deadline = std::time::Instant::now() + MINUTE;
     while seen.len() < count && std::time::Instant::now() < deadline {
@@ -209,7 +213,7 @@ async fn changes(t: &Fixture, mut after: Option<ChangeCursor>, count: usize) -> 
     seen
 }
 
-fn titles(changes: &[Change]) -> Vec<&str> {
+pub(crate) fn titles(changes: &[Change]) -> Vec<&str> {
     changes
         .iter()
         .map(|change| change.1.title.as_str())

@@ -11,6 +11,7 @@ use crate::fixture::{Fixture, MINUTE, SECOND, id};
 
 on_both_engines!(
     sources_can_be_added_changed_and_removed,
+    settings_are_replaced_only_if_nobody_changed_them,
     starter_sources_are_offered_once,
     a_due_feed_is_polled_by_one_poller,
     a_late_poller_is_refused,
@@ -98,6 +99,29 @@ async fn sources_can_be_added_changed_and_removed(t: Fixture) {
     assert!(t.store.source(added.source_id).await.unwrap().is_none());
     assert_eq!(t.store.feeds_after(0, 10).await.unwrap().len(), 0);
     assert!(t.store.remove_source(added.source_id).await.is_err());
+}
+
+async fn settings_are_replaced_only_if_nobody_changed_them(t: Fixture) {
+    let seen = t.store.add_source(&source("paper")).await.unwrap();
+    let edited = NewSource {
+        name: "gazette".to_owned(),
+        priority: 9,
+        ..source("paper")
+    };
+    t.store
+        .update_source(seen.source_id, &edited)
+        .await
+        .unwrap();
+    let replace = async |config| t.store.replace_source_config(&seen, &config).await.unwrap();
+    // Other fields than the settings may have changed, and stay.
+    assert!(replace(json!({ "tags": ["c"] })).await);
+    assert!(
+        !replace(json!({ "tags": ["d"] })).await,
+        "others were first"
+    );
+    let found = t.store.source(seen.source_id).await.unwrap().unwrap();
+    assert_eq!((found.name.as_str(), found.priority), ("gazette", 9));
+    assert_eq!(found.config, json!({ "tags": ["c"] }));
 }
 
 async fn starter_sources_are_offered_once(t: Fixture) {
