@@ -63,6 +63,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// SQL for the lowest change id that an open transaction may still add.
     fn change_horizon(&self) -> &'static str;
 
+    /// SQL that waits until the completions that have begun are committed, where
+    /// several can run at a time.
+    fn wait_for_completions(&self) -> Option<&'static str>;
+
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 

@@ -349,6 +349,11 @@ impl Engine for PostgresEngine {
         "pg_snapshot_xmin(pg_current_snapshot())::text::BIGINT"
     }
 
+    fn wait_for_completions(&self) -> Option<&'static str> {
+        // Conflicts with the lock of every writer, and is released at once.
+        Some("LOCK TABLE documents IN SHARE MODE")
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "queue",

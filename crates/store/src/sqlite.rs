@@ -354,6 +354,11 @@ impl Engine for SqliteEngine {
         "9223372036854775807"
     }
 
+    fn wait_for_completions(&self) -> Option<&'static str> {
+        // One writer.
+        None
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

@@ -213,6 +213,10 @@ impl Store {
         self.engine.last_event()
     }
 
+    pub(crate) fn wait_for_completions_sql(&self) -> Option<&'static str> {
+        self.engine.wait_for_completions()
+    }
+
     pub(crate) fn diagnostics_sql(&self) -> &'static str {
         self.engine.diagnostics()
     }
