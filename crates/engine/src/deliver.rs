@@ -14,7 +14,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use tidings_document::Document;
 use tidings_sinks::{Sink, Verdict};
-use tidings_store::{Delivery, DeliveryVerdict, FrontierId, Result, Store, StoredDocument};
+use tidings_store::{
+    Delivery, DeliveryVerdict, FrontierId, Result, SinkService, Store, StoredDocument,
+};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -51,6 +53,8 @@ pub struct Deliverer {
     store: Store,
     sinks: Vec<SinkLoop>,
     options: DeliverOptions,
+    /// The node whose files local sinks write.
+    node: Option<String>,
 }
 
 #[derive(Debug)]
@@ -85,22 +89,23 @@ impl Deliverer {
             store,
             sinks: sinks.into_iter().map(sink_loop).collect(),
             options,
+            node: None,
         }
     }
 
-    /// Registers the sinks, so that documents get deliveries for them. A sink that
-    /// is no longer configured gets none.
+    /// Serves local sinks only if they belong to this node, or to none yet.
+    pub fn on_node(mut self, node: String) -> Self {
+        self.node = Some(node);
+        self
+    }
+
+    /// Registers the sinks, so that documents get deliveries for them. Sinks of
+    /// other processes stay as they are, and one that was disabled stays disabled.
     pub async fn register(&self, wants_duplicates: impl Fn(&str) -> bool) -> Result<()> {
-        for old in self.store.sinks().await? {
-            if !self.sinks.iter().any(|known| known.sink.name() == old) {
-                warn!(sink = old, "sink not configured; deliveries disabled");
-                self.store.put_sink(&old, false, false).await?;
-            }
-        }
         for known in &self.sinks {
             let name = known.sink.name();
             self.store
-                .put_sink(name, true, wants_duplicates(name))
+                .register_sink(name, wants_duplicates(name))
                 .await?;
         }
         Ok(())
@@ -154,7 +159,15 @@ impl Deliverer {
         let name = known.sink.name();
         let mut failures = 0;
         let mut flushed = tokio::time::Instant::now();
+        let mut service = Service::default();
         while !*ending.borrow() {
+            if !self.may_deliver(known, &mut service).await {
+                tokio::select! {
+                    () = sleep(self.options.check_interval) => {}
+                    _ = ending.changed() => {}
+                }
+                continue;
+            }
             let pause = match self.deliver_batch(known).await {
                 Ok(Delivered::Nothing) => self.until_due(name).await,
                 Ok(Delivered::Some) => {
@@ -180,6 +193,31 @@ impl Deliverer {
                 _ = ending.changed() => {}
             }
         }
+    }
+
+    /// Whether the sink is enabled and on this node. Asks the store once in an
+    /// interval, which also records that the sink is served.
+    async fn may_deliver(&self, known: &SinkLoop, service: &mut Service) -> bool {
+        let is_fresh = |at: tokio::time::Instant| at.elapsed() < self.options.check_interval;
+        if service.checked_at.is_some_and(is_fresh) {
+            return service.state == Some(SinkService::Served);
+        }
+        let name = known.sink.name();
+        let node = self.node.as_deref().filter(|_| known.sink.is_local());
+        let state = match self.store.serve_sink(name, node).await {
+            Ok(state) => state,
+            Err(error) => {
+                warn!(%error, sink = name, "cannot read the state of the sink");
+                return false;
+            }
+        };
+        service.checked_at = Some(tokio::time::Instant::now());
+        if service.state.as_ref() != Some(&state) {
+            known.log_service(&state, service.state.is_some());
+        }
+        let may_deliver = state == SinkService::Served;
+        service.state = Some(state);
+        may_deliver
     }
 
     async fn until_due(&self, sink: &str) -> Duration {
@@ -256,6 +294,13 @@ impl Deliverer {
     }
 }
 
+/// What the store said last about a sink, and when.
+#[derive(Default)]
+struct Service {
+    state: Option<SinkService>,
+    checked_at: Option<tokio::time::Instant>,
+}
+
 enum Delivered {
     Nothing,
     Some,
@@ -313,6 +358,28 @@ fn completion(delivery: &Delivery, verdict: Verdict) -> DeliveryVerdict {
 }
 
 impl SinkLoop {
+    fn log_service(&self, state: &SinkService, is_change: bool) {
+        let sink = self.sink.name();
+        match state {
+            SinkService::Served if is_change => info!(sink, "deliveries resumed"),
+            SinkService::Served => {}
+            SinkService::Disabled => {
+                warn!(
+                    sink,
+                    "sink is disabled; enable it with: tidings sink enable {sink}"
+                );
+            }
+            SinkService::OtherNode(node) => {
+                warn!(
+                    sink,
+                    node,
+                    "sink is served by {node}; if that node is gone: tidings sink move {sink}"
+                );
+            }
+            SinkService::Removed => warn!(sink, "sink was removed; a restart registers it again"),
+        }
+    }
+
     fn count(&self, verdicts: &[CompletedDelivery]) {
         for (delivery, verdict) in verdicts {
             let count = match verdict {

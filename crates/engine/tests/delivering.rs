@@ -381,9 +381,14 @@ async fn an_edited_article_arrives_as_a_new_revision_and_never_an_older_one() {
         let documents = index.documents("raw_content");
         assert_eq!(documents.len(), 1);
         let (version, body) = documents.values().next().unwrap();
-        assert_eq!(*version, revision);
+        assert_eq!(*version >> 32, revision);
         assert!(body["raw_text"].as_str().unwrap().contains(words));
         assert_eq!(body["classification_status"], "pending");
+        // As every reader's `_update`, it counts up the version.
+        let classified = serde_json::json!({ "classification_status": "classified" });
+        for _ in 0..3 {
+            index.update_all("raw_content", &classified);
+        }
         test_store.advance(world::HOUR);
     }
 }
@@ -412,6 +417,108 @@ async fn a_sink_that_is_down_for_hours_gets_everything_when_it_is_up_again() {
     index.set_down(false);
     deliver_all(&deliverer, &test_store.store, &["index"]).await;
     assert_eq!(index.documents("raw_content").len(), pages.len());
+}
+
+#[tokio::test]
+async fn deliverers_of_different_configuration_keep_the_sinks_of_each_other() {
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
+    let store = &test_store.store;
+    let (first, second) = (
+        FakeElasticsearch::start().await.unwrap(),
+        FakeElasticsearch::start().await.unwrap(),
+    );
+    let of_first = deliverer(store, vec![elasticsearch("first", &first.url())]);
+    let of_second = deliverer(store, vec![elasticsearch("second", &second.url())]);
+    let pages = pages();
+    let (early, late) = pages.split_at(2);
+    of_first.register(|_| false).await.unwrap();
+    of_second.register(|_| false).await.unwrap();
+    store_all(store, early).await;
+    deliver_all(&of_second, store, &["second"]).await;
+    assert_eq!(outbox(store).await["first"].waiting as usize, early.len());
+    store_all(store, late).await;
+    deliver_all(&of_first, store, &["first"]).await;
+    deliver_all(&of_second, store, &["second"]).await;
+    for index in [first, second] {
+        assert_eq!(index.documents("raw_content").len(), pages.len());
+    }
+}
+
+#[tokio::test]
+async fn a_disabled_sink_gets_nothing_until_it_is_enabled() {
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
+    let store = &test_store.store;
+    let index = FakeElasticsearch::start().await.unwrap();
+    let deliverer = deliverer(store, vec![elasticsearch("index", &index.url())]);
+    deliverer.register(|_| false).await.unwrap();
+    let pages = pages();
+    let (early, late) = pages.split_at(2);
+    store_all(store, early).await;
+    store.disable_sink("index").await.unwrap();
+    test_store.advance(world::HOUR);
+    store_all(store, late).await;
+    // As after a restart with the same configuration.
+    deliverer.register(|_| false).await.unwrap();
+    let soon = async { tokio::time::sleep(Duration::from_millis(300)).await };
+    deliverer.run(soon).await;
+    assert!(index.documents("raw_content").is_empty());
+    assert_eq!(outbox(store).await["index"].waiting as usize, early.len());
+    let missed = store.enable_sink("index").await.unwrap();
+    assert_eq!(missed, Some(late.len() as u64));
+    deliver_all(&deliverer, store, &["index"]).await;
+    assert_eq!(index.documents("raw_content").len(), pages.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_index_of_one_node_has_all_documents() {
+    let test_store = world::TestStore::start(tidings_store::StoreOptions::default()).await;
+    let store = &test_store.store;
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let nodes: Vec<_> = folders
+        .iter()
+        .zip(["alpha", "beta"])
+        .map(|(folder, node)| {
+            let search = sink("search", "kind = 'search'", folder.path(), None);
+            let options = DeliverOptions {
+                check_interval: Duration::from_millis(50),
+                ..DeliverOptions::default()
+            };
+            let deliverer = Deliverer::new(store.clone(), vec![search], options);
+            Arc::new(deliverer.on_node(node.to_owned()))
+        })
+        .collect();
+    for node in &nodes {
+        node.register(|_| false).await.unwrap();
+    }
+    let pages = pages();
+    let (stop, _) = tokio::sync::watch::channel(false);
+    let running: Vec<_> = nodes
+        .iter()
+        .map(|node| {
+            let (node, mut stopped) = (Arc::clone(node), stop.subscribe());
+            tokio::spawn(async move {
+                let stopped = async { drop(stopped.wait_for(|stop| *stop).await) };
+                node.run(stopped).await;
+            })
+        })
+        .collect();
+    // One by one, so that both could claim some.
+    for page in &pages {
+        store_all(store, std::slice::from_ref(page)).await;
+        while outbox(store).await["search"].waiting > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    stop.send_replace(true);
+    for running in running {
+        running.await.unwrap();
+    }
+    let in_index = |folder: &tempfile::TempDir| {
+        SearchIndex::open(folder.path().join("search")).map_or(0, |index| index.count().unwrap())
+    };
+    let mut counts: Vec<_> = folders.iter().map(in_index).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [0, pages.len() as u64]);
 }
 
 /// Pages of a folder (`TIDINGS_TEST_CORPUS`, `*.html.gz`), or a few of our own.

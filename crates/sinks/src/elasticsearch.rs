@@ -18,7 +18,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tidings_document::Document;
 use tidings_net::Response;
 use tidings_net::http::Method;
@@ -229,7 +229,12 @@ impl Elasticsearch {
                 continue;
             }
             match self.send(&items[run.clone()], now).await {
-                SendOutcome::Items(outcomes) => self.record(&items[run], outcomes, verdicts).await,
+                SendOutcome::Items(outcomes) => {
+                    self.record(&items[run.clone()], outcomes.as_slice(), verdicts)
+                        .await;
+                    self.judge_conflicts(batch, &items[run], &outcomes, verdicts)
+                        .await;
+                }
                 SendOutcome::TooLarge if run.len() > 1 => {
                     self.backpressure
                         .record_too_large(bytes(&items[run.clone()]));
@@ -268,7 +273,7 @@ impl Elasticsearch {
         Ok(())
     }
 
-    async fn record(&self, items: &[BulkItem], outcomes: Vec<Outcome>, verdicts: &mut [Verdict]) {
+    async fn record(&self, items: &[BulkItem], outcomes: &[Outcome], verdicts: &mut [Verdict]) {
         if outcomes.iter().any(|it| matches!(it, Outcome::NoIndex(_))) {
             *self.is_installed.lock().await = false;
         }
@@ -283,6 +288,67 @@ impl Elasticsearch {
         for (item, outcome) in items.iter().zip(outcomes) {
             verdicts[item.at] = outcome.verdict();
         }
+    }
+
+    /// A document that conflicts is delivered only if the index has its revision, or
+    /// a newer one.
+    async fn judge_conflicts(
+        &self,
+        batch: &[Document],
+        items: &[BulkItem],
+        outcomes: &[Outcome],
+        verdicts: &mut [Verdict],
+    ) {
+        let conflict = |(item, outcome): (&BulkItem, &Outcome)| match outcome {
+            Outcome::Conflict { index } => Some((item.at, index.clone())),
+            _ => None,
+        };
+        let conflicts: Vec<_> = items.iter().zip(outcomes).filter_map(conflict).collect();
+        if conflicts.is_empty() {
+            return;
+        }
+        let wanted: Vec<_> = conflicts
+            .iter()
+            .map(|(at, index)| json!({ "_index": index, "_id": batch[*at].id }))
+            .collect();
+        let stored = match self.stored_versions(&wanted).await {
+            Ok(stored) => stored,
+            Err(verdict) => {
+                for (at, _) in conflicts {
+                    verdicts[at] = verdict.clone();
+                }
+                return;
+            }
+        };
+        for ((at, index), version) in conflicts.into_iter().zip(stored) {
+            let stored = version.map(bulk::revision_of);
+            verdicts[at] = match stored {
+                Some(stored) if stored >= batch[at].revision => Verdict::Accepted,
+                Some(stored) => Verdict::retry(format!(
+                    "version conflict: {index} has revision {stored}, not {}",
+                    batch[at].revision
+                )),
+                None => Verdict::retry(format!(
+                    "version conflict: the document was deleted from {index} by somebody else"
+                )),
+            };
+        }
+    }
+
+    async fn stored_versions(&self, wanted: &[Value]) -> Result<Vec<Option<i64>>, Verdict> {
+        let path = "/_mget?_source=false&filter_path=docs._version,docs.found";
+        let body = Body::json(&json!({ "docs": wanted }));
+        let response = self.request(Method::POST, path, Some(body)).await?;
+        let stored = match response.is_success() {
+            true => bulk::stored_versions(&response.body, wanted.len()),
+            false => None,
+        };
+        stored.ok_or_else(|| {
+            Verdict::retry(format!(
+                "version conflict, and the stored versions cannot be read: {}",
+                self.endpoint.describe_error(&response)
+            ))
+        })
     }
 
     async fn send(&self, items: &[BulkItem], now: Timestamp) -> SendOutcome {

@@ -83,6 +83,10 @@ impl Sink for Jsonl {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn limits(&self) -> BatchLimits {
         BatchLimits {
             max_docs: 1000,

@@ -134,6 +134,10 @@ impl Sink for Search {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn limits(&self) -> BatchLimits {
         BatchLimits {
             max_docs: self.max_docs,

@@ -18,6 +18,11 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// Its name in the configuration.
     fn name(&self) -> &str;
 
+    /// Whether it writes files of this machine, so that only one node may serve it.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// The largest batch that it accepts now; smaller after the server was overloaded.
     fn limits(&self) -> BatchLimits;
 

@@ -254,6 +254,10 @@ impl Sink for Warc {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        true
+    }
+
     fn limits(&self) -> BatchLimits {
         // Each may come with a page of some megabytes.
         BatchLimits {

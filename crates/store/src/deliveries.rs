@@ -42,6 +42,11 @@ pub struct OutboxState {
     pub waiting: i64,
     pub dead: i64,
     pub oldest: Option<Moment>,
+    pub disabled_at: Option<Moment>,
+    /// The node that the sink's files are on; none for a service.
+    pub node: Option<String>,
+    /// When a process last served it.
+    pub last_seen: Option<Moment>,
 }
 
 fn id(row: &Row) -> Result<FrontierId> {
@@ -52,7 +57,7 @@ fn id(row: &Row) -> Result<FrontierId> {
 }
 
 impl Store {
-    /// Registers a sink; from now on every document gets a delivery to it.
+    /// Sets a sink's row. A process registers its sinks with `register_sink`.
     pub async fn put_sink(&self, name: &str, enabled: bool, wants_duplicates: bool) -> Result<()> {
         let now = self.now().await?;
         let sql = "INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ($1, $2, $3, $4)
@@ -183,7 +188,8 @@ impl Store {
         let sql =
             "SELECT s.name, s.enabled, (SELECT count(*) FROM deliveries d WHERE d.sink = s.name),
                 (SELECT count(*) FROM dead_letters l WHERE l.sink = s.name),
-                (SELECT min(created_at) FROM deliveries d WHERE d.sink = s.name), s.delivered
+                (SELECT min(created_at) FROM deliveries d WHERE d.sink = s.name), s.delivered,
+                s.disabled_at, s.node, s.last_seen
             FROM sinks s ORDER BY s.name";
         let rows = self.rows(Statement::new(sql, [])).await?;
         rows.iter()
@@ -195,6 +201,9 @@ impl Store {
                     dead: row.int(3)?,
                     oldest: row.optional_moment(4)?,
                     delivered: row.int(5)?,
+                    disabled_at: row.optional_moment(6)?,
+                    node: row.optional_text(7)?,
+                    last_seen: row.optional_moment(8)?,
                 })
             })
             .collect()

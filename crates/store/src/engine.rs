@@ -97,6 +97,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// copy; none where they do by themselves.
     fn continue_changes(&self) -> Option<&'static str>;
 
+    /// SQL that waits until the completions that have begun are committed, where
+    /// several can run at a time.
+    fn wait_for_completions(&self) -> Option<&'static str>;
+
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;
 

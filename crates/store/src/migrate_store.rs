@@ -92,7 +92,7 @@ static TABLES: &[Table] = &[
     Table {
         name: "sinks",
         key: &["name"],
-        columns: "name, enabled, duplicates, created_at, delivered",
+        columns: "name, enabled, duplicates, created_at, delivered, disabled_at, node, last_seen",
     },
     Table {
         name: "deliveries",

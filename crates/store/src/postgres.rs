@@ -476,6 +476,11 @@ impl Engine for PostgresEngine {
         )
     }
 
+    fn wait_for_completions(&self) -> Option<&'static str> {
+        // Conflicts with the lock of every writer, and is released at once.
+        Some("LOCK TABLE documents IN SHARE MODE")
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "queue",

@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 6;
+pub const SCHEMA_VERSION: i64 = 7;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -33,6 +33,10 @@ const NEAR_DOWN: &str = "DROP TABLE sketch_keys; DROP TABLE sketches;
 
 const AUDIT: &str = include_str!("../schema/6_audit.sql");
 const AUDIT_DOWN: &str = "DROP TABLE audit; ALTER TABLE tokens DROP COLUMN expires_at;";
+
+const SINKS: &str = include_str!("../schema/7_sinks.sql");
+const SINKS_DOWN: &str = "ALTER TABLE sinks DROP COLUMN disabled_at;
+    ALTER TABLE sinks DROP COLUMN node; ALTER TABLE sinks DROP COLUMN last_seen;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -76,6 +80,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: AUDIT_DOWN,
         postgres_up: &[AUDIT],
         postgres_down: AUDIT_DOWN,
+    },
+    Migration {
+        version: 7,
+        sqlite_up: &[SINKS],
+        sqlite_down: SINKS_DOWN,
+        postgres_up: &[SINKS],
+        postgres_down: SINKS_DOWN,
     },
 ];
 

@@ -412,6 +412,11 @@ impl Engine for SqliteEngine {
         None
     }
 
+    fn wait_for_completions(&self) -> Option<&'static str> {
+        // One writer.
+        None
+    }
+
     fn lease_sql(&self) -> &'static LeaseSql {
         &LeaseSql {
             leases: "leases",

@@ -266,6 +266,10 @@ impl Store {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn wait_for_completions_sql(&self) -> Option<&'static str> {
+        self.engine.wait_for_completions()
+    }
+
     pub(crate) fn diagnostics_sql(&self) -> &'static str {
         self.engine.diagnostics()
     }

@@ -1053,3 +1053,29 @@ async fn a_commit_whose_response_is_lost_counts_once() {
         assert_eq!(kinds, ["discovered", "fetched"]);
     }
 }
+
+#[tokio::test]
+async fn a_document_that_commits_late_is_delivered_to_an_enabled_sink() {
+    let address = postgres_database().unwrap();
+    let store = Store::open(&address, &options(0, 1)).await.unwrap();
+    let (mut one, two) = (connect(&address).await, connect(&address).await);
+    store.register_sink("s", false).await.unwrap();
+    store.disable_sink("s").await.unwrap();
+    // A completion that has seen it disabled.
+    let slow = one.transaction().await.unwrap();
+    let now = SLOW_DOCUMENT.replace(", 0, '{}'", ", 9000000000000, '{}'");
+    slow.execute(&now, &[&1_i64, &"slow"]).await.unwrap();
+    let enabling = {
+        let store = store.clone();
+        tokio::spawn(async move { store.enable_sink("s").await.unwrap() })
+    };
+    let waiting =
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'documents'::regclass";
+    while !enabling.is_finished()
+        && two.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0
+    {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    slow.commit().await.unwrap();
+    assert_eq!(enabling.await.unwrap(), Some(1));
+}

@@ -11,6 +11,7 @@ mod doctor;
 mod failure;
 mod format;
 mod logging;
+mod node;
 mod output;
 mod progress;
 mod roles;

@@ -13,6 +13,7 @@ use tidings_store::Store;
 
 use crate::config::{Config, NamedSink};
 use crate::failure::Failure;
+use crate::node;
 
 /// The page archive, as sinks read it.
 #[derive(Debug)]
@@ -65,7 +66,8 @@ pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Fai
         lease: config.lease * 2,
         ..DeliverOptions::default()
     };
-    Ok(Deliverer::new(store.clone(), sinks?, options))
+    let node = node::id(config.data_dir())?;
+    Ok(Deliverer::new(store.clone(), sinks?, options).on_node(node))
 }
 
 /// Whether a sink receives documents that duplicate the text of another.

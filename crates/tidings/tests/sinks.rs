@@ -102,6 +102,66 @@ impl Setup {
 }
 
 #[test]
+fn a_sink_is_disabled_enabled_moved_and_removed() {
+    let setup = Setup::new("");
+    let fetched = setup.fetch_and_deliver();
+    let state = || setup.json(&["sink", "ls"]);
+    let node = state()["node"].clone();
+    let file = std::fs::read_to_string(setup.folder.path().join("node-id")).unwrap();
+    assert_eq!(node, file.trim());
+    setup.ok(&["sink", "disable", "search"]);
+    assert_eq!(state()["enabled"], false);
+    let refused = setup.run(&["sink", "replay", "search"]);
+    assert!(
+        refused.stderr.contains("tidings sink enable search"),
+        "{}",
+        refused.stderr
+    );
+    let doctor = setup.run(&["doctor"]);
+    assert!(
+        doctor
+            .stdout
+            .contains("search is configured here, but disabled"),
+        "{}",
+        doctor.stdout
+    );
+    // All were fetched within minutes before it was disabled.
+    let enabled = setup.json(&["sink", "enable", "search"]);
+    assert_eq!(enabled["queued"], fetched);
+    assert_eq!(state()["enabled"], true);
+
+    let refused = setup.run(&["sink", "move", "search"]);
+    assert!(
+        refused.stderr.contains("by this node already"),
+        "{}",
+        refused.stderr
+    );
+    std::fs::write(setup.folder.path().join("node-id"), "beta-1").unwrap();
+    let refused = setup.run(&["sink", "rebuild", "search"]);
+    assert!(
+        refused.stderr.contains("is served by"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(setup.json(&["sink", "move", "search"])["from"], node);
+    assert_eq!(state()["node"], "beta-1");
+
+    let refused = setup.run(&["sink", "rm", "search"]);
+    assert!(refused.stderr.contains("--yes"), "{}", refused.stderr);
+    setup.ok(&["sink", "rm", "search", "--yes"]);
+    let gone = setup.run(&["sink", "enable", "search"]);
+    assert!(
+        gone.stderr.contains("no sink named \"search\""),
+        "{}",
+        gone.stderr
+    );
+    let log = setup.ok(&["token", "log"]);
+    for action in ["Disable sink", "Enable sink", "Move sink", "Remove sink"] {
+        assert!(log.contains(action), "{log}");
+    }
+}
+
+#[test]
 fn fetched_documents_can_be_searched() {
     let setup = Setup::new("");
     let fetched = setup.fetch_and_deliver();

@@ -1,4 +1,4 @@
-//! Sinks: backlog, dead letters, retry and replay.
+//! Sinks: backlog, dead letters, retry, replay, disable, enable and remove.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -62,4 +62,29 @@ pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {
         .replay(&sink, since.map(Moment::from))
         .await?;
     json(&Changed { changed })
+}
+
+pub(crate) async fn disable(request: CheckedRequest) -> HandlerResult {
+    let sink = find_sink(&request).await?;
+    let changed = request.app.store.disable_sink(&sink).await?;
+    json(&Changed {
+        changed: changed.into(),
+    })
+}
+
+/// Counts the documents that changed while it was disabled.
+pub(crate) async fn enable(request: CheckedRequest) -> HandlerResult {
+    let sink = find_sink(&request).await?;
+    let queued = request.app.store.enable_sink(&sink).await?;
+    json(&Changed {
+        changed: queued.unwrap_or_default(),
+    })
+}
+
+pub(crate) async fn remove(request: CheckedRequest) -> HandlerResult {
+    let sink = find_sink(&request).await?;
+    let changed = request.app.store.remove_sink(&sink).await?;
+    json(&Changed {
+        changed: changed.into(),
+    })
 }

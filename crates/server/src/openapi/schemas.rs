@@ -114,7 +114,7 @@ pub(super) fn schemas() -> Json {
         ("DocumentList", list(reference("Document"))),
         ("ChangeList", list(object(json!({ "cursor": text(), "document": reference("Document") }), &["cursor", "document"]))),
         ("SearchResults", object(json!({ "total": number(), "items": { "type": "array", "items": anything() }, "next": maybe_text() }), &["total", "items", "next"])),
-        ("SinkList", list(object(json!({ "sink": text(), "enabled": { "type": "boolean" }, "delivered": number(), "waiting": number(), "dead": number(), "oldest": maybe_when() }), &["sink", "waiting", "dead"]))),
+        ("SinkList", list(object(json!({ "sink": text(), "enabled": { "type": "boolean" }, "delivered": number(), "waiting": number(), "dead": number(), "oldest": maybe_when(), "disabled_at": maybe_when(), "node": maybe_text(), "last_seen": maybe_when() }), &["sink", "waiting", "dead"]))),
         ("DeadLetterList", list(object(json!({ "id": text(), "revision": number(), "reason": text(), "died_at": when() }), &["id", "reason"]))),
         ("Replay", request(json!({ "since": when() }), &[])),
         ("Task", object(json!({ "task_id": number(), "kind": text(), "subject": text(), "status": text(), "detail": text(), "created_at": when(), "finished_at": maybe_when() }), &["task_id", "status"])),

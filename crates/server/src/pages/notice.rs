@@ -17,6 +17,9 @@ pub(crate) const NOTICES: &[&str] = &[
     "replayed",
     "revoked",
     "imported",
+    "sink-enabled",
+    "sink-disabled",
+    "sink-removed",
 ];
 
 pub(super) fn text(notice: &str, count: Option<&str>) -> String {
@@ -50,6 +53,9 @@ pub(super) fn text(notice: &str, count: Option<&str>) -> String {
         "replayed" => format!("{n} documents queued for replay."),
         "revoked" => "Token revoked.".to_owned(),
         "imported" => format!("{n} sources imported."),
+        "sink-enabled" => format!("Sink enabled; {n} documents that it missed are queued."),
+        "sink-disabled" => "Sink disabled.".to_owned(),
+        "sink-removed" => "Sink removed.".to_owned(),
         _ => "Done.".to_owned(),
     }
 }

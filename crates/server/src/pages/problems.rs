@@ -69,6 +69,13 @@ fn sink_problem(request: &CheckedRequest, sink: &OutboxState, now: Moment) -> Op
             &button(request, &format!("{path}/retry"), "Retry", "", None),
         ));
     }
+    if sink.is_unserved(now) {
+        return Some(problem(
+            "bad",
+            &html! { "The sink " a href=(path) { (sink.sink) } " is served by no process" @if let Some(node) = &sink.node { "; it belongs to " (node) } "." },
+            &html! { a.button.small href=(path) { "Show" } },
+        ));
+    }
     let lag = sink.oldest.map(|oldest| now.since(oldest));
     let lag = lag.filter(|lag| *lag > LAG_THRESHOLD && sink.enabled)?;
     Some(problem(

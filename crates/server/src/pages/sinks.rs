@@ -1,4 +1,5 @@
-//! Sinks: backlog and lag of each, dead letters, replay.
+//! Sinks: backlog and lag of each, which process serves it, dead letters, replay;
+//! disabling, enabling and removing one.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -29,9 +30,10 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
     page(&request, "/sinks", "Sinks", &content)
 }
 
-fn state(sink: &OutboxState) -> Markup {
+fn state(sink: &OutboxState, now: Moment) -> Markup {
     html! {
         @if !sink.enabled { span.badge { "disabled" } }
+        @else if sink.is_unserved(now) { span.badge.bad { "not served" } }
         @else if sink.dead > 0 { span.badge.bad { "dead letters" } }
         @else if sink.waiting > 0 { span.badge { "delivering" } }
         @else { span.badge.good { "up to date" } }
@@ -41,7 +43,7 @@ fn state(sink: &OutboxState) -> Markup {
 fn line(sink: &OutboxState, now: Moment) -> Markup {
     html! { tr {
         td { a.strong href={ "/sinks/" (segment(&sink.sink)) } { (sink.sink) } }
-        td { (state(sink)) }
+        td { (state(sink, now)) }
         td.n data-l="delivered" { (format::number(sink.delivered)) }
         td.n data-l="pending" { (format::number(sink.waiting)) }
         td.t data-l="lag" { (sink.oldest.map_or("–".to_owned(), |oldest| format::duration(now.since(oldest)))) }
@@ -63,6 +65,7 @@ pub(crate) async fn detail(request: CheckedRequest) -> HandlerResult {
         h1 { (name) }
         div #live {
             @for sink in sinks.iter().filter(|sink| sink.sink == name) {
+                (service(&request, sink, now))
                 div.grid {
                     div.stat { span { "delivered" } b { (format::number(sink.delivered)) } }
                     div.stat { span { "pending" } b { (format::number(sink.waiting)) } }
@@ -97,6 +100,31 @@ pub(crate) async fn detail(request: CheckedRequest) -> HandlerResult {
         }
     };
     page(&request, "/sinks", &name, &content)
+}
+
+/// Whether it is enabled and who serves it, and the buttons to change that.
+fn service(request: &CheckedRequest, sink: &OutboxState, now: Moment) -> Markup {
+    let path = format!("/sinks/{}", segment(&sink.sink));
+    let seen = sink.last_seen.map_or("never".to_owned(), |seen| {
+        format!("{} ago", format::duration(now.since(seen)))
+    });
+    html! {
+        div.row.between {
+            p.lead {
+                (state(sink, now)) " "
+                @if let Some(disabled_at) = sink.disabled_at.filter(|_| !sink.enabled) {
+                    "Disabled " (format::when(disabled_at, now)) "; configuration does not enable it. "
+                }
+                @if let Some(node) = &sink.node { "Belongs to " (node) ". " }
+                @if sink.enabled { span.soft { "Last served: " (seen) "." } }
+            }
+            div.row {
+                @if sink.enabled { (button(request, &format!("{path}/disable"), "Disable", "", Some("Disable this sink on all machines?"))) }
+                @else { (button(request, &format!("{path}/enable"), "Enable", "main", None)) }
+                (button(request, &format!("{path}/delete"), "Remove", "", Some("Remove this sink with its pending deliveries and dead letters?")))
+            }
+        }
+    }
 }
 
 fn title<'a>(documents: &'a [StoredDocument], letter: &DeadLetter) -> &'a str {
@@ -141,4 +169,26 @@ pub(crate) async fn replay(request: CheckedRequest) -> HandlerResult {
         "replayed",
         Some(count),
     )
+}
+
+pub(crate) async fn disable(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    request.app.store.disable_sink(&name).await?;
+    redirect_with_notice(&format!("/sinks/{}", segment(&name)), "sink-disabled", None)
+}
+
+pub(crate) async fn enable(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    let queued = request.app.store.enable_sink(&name).await?;
+    redirect_with_notice(
+        &format!("/sinks/{}", segment(&name)),
+        "sink-enabled",
+        queued,
+    )
+}
+
+pub(crate) async fn remove(request: CheckedRequest) -> HandlerResult {
+    let name = find_sink(&request).await?;
+    request.app.store.remove_sink(&name).await?;
+    redirect_with_notice("/sinks", "sink-removed", None)
 }

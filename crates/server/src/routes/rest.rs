@@ -98,6 +98,9 @@ pub(super) static ROUTES: &[Route] = &[
 
     get("/api/v1/sinks", "List sinks with backlog and lag", handler!(api::sinks::list)).response("SinkList"),
     get("/api/v1/sinks/{sink}/dead", "List dead letters of a sink", handler!(api::sinks::dead)).params(&[SINK, LIMIT, AFTER]).response("DeadLetterList"),
+    post("/api/v1/sinks/{sink}/disable", "Disable sink until it is enabled", handler!(api::sinks::disable)).params(&[SINK]).response("Changed"),
+    post("/api/v1/sinks/{sink}/enable", "Enable sink and queue documents that it missed", handler!(api::sinks::enable)).params(&[SINK]).response("Changed").timeout(300),
+    delete("/api/v1/sinks/{sink}", "Remove sink with its deliveries and dead letters", handler!(api::sinks::remove)).params(&[SINK]).response("Changed").timeout(300),
     post("/api/v1/sinks/{sink}/retry", "Retry dead letters", handler!(api::sinks::retry)).params(&[SINK]).response("RetriedDeadLetters"),
     post("/api/v1/sinks/{sink}/replay", "Replay all documents, or those fetched since a time", handler!(api::sinks::replay)).params(&[SINK]).body(RequestBody::Json("Replay")).response("Changed").timeout(300),
 

@@ -564,6 +564,14 @@ async fn sinks_runs_and_tasks_are_shown() {
         .await
         .good();
     assert_eq!(replay["changed"], 0, "it is pending already");
+    for (action, is_enabled) in [("disable", false), ("enable", true)] {
+        let path = format!("/api/v1/sinks/index/{action}");
+        served.post(&path, &json!({})).await.good();
+        let sinks = served.get("/api/v1/sinks").await.good();
+        assert_eq!(sinks["items"][0]["enabled"], is_enabled);
+    }
+    let audit = served.get("/api/v1/audit").await.good();
+    assert_eq!(audit["items"][0]["path"], "/api/v1/sinks/index/enable");
     let run = served.store.start_run().await.unwrap();
     served
         .store

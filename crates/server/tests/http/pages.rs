@@ -324,6 +324,15 @@ async fn forms_make_their_changes() {
         303
     );
 
+    for (action, notice) in [
+        ("disable", "/sinks/index?done=sink-disabled"),
+        ("enable", "/sinks/index?done=sink-enabled&n=0"),
+        ("delete", "/sinks?done=sink-removed"),
+    ] {
+        let sent = send(&format!("/sinks/index/{action}"), &[]).await;
+        assert_eq!(sent.header("location"), notice);
+    }
+
     let made = send("/tokens", &[("name", "ci"), ("role", "viewer")]).await;
     assert!(made.text.contains("tdg_"), "its secret is shown");
     let page = served

@@ -36,6 +36,32 @@ pub enum ElasticsearchFault {
 struct Index {
     mappings: Value,
     documents: BTreeMap<String, (i64, Value)>,
+    /// The versions of deleted documents, which a server remembers for a minute.
+    deleted: BTreeMap<String, i64>,
+}
+
+impl Index {
+    /// The version that a write is compared with: also that of a deletion.
+    fn version(&self, id: &str) -> Option<i64> {
+        let stored = self.documents.get(id).map(|(version, _)| *version);
+        stored.or_else(|| self.deleted.get(id).copied())
+    }
+
+    /// As a reader's `_update`: merges the fields and increments the version.
+    fn update(&mut self, id: &str, fields: &Value) -> Option<i64> {
+        let (version, source) = self.documents.get_mut(id)?;
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            source[name] = value.clone();
+        }
+        *version += 1;
+        Some(*version)
+    }
+
+    fn delete(&mut self, id: &str) -> Option<i64> {
+        let (version, _) = self.documents.remove(id)?;
+        self.deleted.insert(id.to_owned(), version + 1);
+        Some(version + 1)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +141,26 @@ impl FakeElasticsearch {
             .unwrap_or_default()
     }
 
+    /// As a classifier does: updates these fields of every document of an index.
+    pub fn update_all(&self, index: &str, fields: &Value) {
+        let mut state = lock(&self.state);
+        let name = state.aliases.get(index).map_or(index, String::as_str);
+        let name = name.to_owned();
+        if let Some(index) = state.indices.get_mut(&name) {
+            let ids: Vec<String> = index.documents.keys().cloned().collect();
+            for id in ids {
+                index.update(&id, fields);
+            }
+        }
+    }
+
+    /// The minute is over for which deleted documents are remembered.
+    pub fn forget_deleted(&self) {
+        for index in lock(&self.state).indices.values_mut() {
+            index.deleted.clear();
+        }
+    }
+
     pub fn indices(&self) -> Vec<String> {
         lock(&self.state).indices.keys().cloned().collect()
     }
@@ -162,6 +208,7 @@ impl State {
                 &json!({ "cluster_name": "fake", "version": { "number": "8.15.0" } }),
             ),
             ("POST", ["_bulk"]) => self.bulk(call),
+            ("POST", ["_mget"]) => self.multi_get(&call.json().unwrap_or_default()),
             ("GET", ["_index_template", name]) => match self.templates.get(*name) {
                 Some(template) => {
                     let found = json!({ "name": name, "index_template": template });
@@ -198,7 +245,7 @@ impl State {
             .get(name)
             .map_or(name, String::as_str)
             .to_owned();
-        let Some(index) = self.indices.get(&concrete) else {
+        let Some(index) = self.indices.get_mut(&concrete) else {
             return refused(404, "index_not_found_exception", "no such index");
         };
         match (method, rest) {
@@ -218,6 +265,27 @@ impl State {
                     &json!({ "_id": id, "_version": version, "found": true, "_source": source }),
                 ),
                 None => Reply::json(404, &json!({ "_id": id, "found": false })),
+            },
+            ("PUT", ["_doc", id]) => {
+                let version = call
+                    .query
+                    .split('&')
+                    .find_map(|part| part.strip_prefix("version=")?.parse().ok());
+                let source = call.json().unwrap_or_default();
+                let version: i64 = version.unwrap_or(1);
+                index.documents.insert((*id).to_owned(), (version, source));
+                Reply::json(201, &json!({ "_id": id, "_version": version }))
+            }
+            ("POST", ["_update", id]) => {
+                let fields = call.json().unwrap_or_default();
+                match index.update(id, &fields["doc"]) {
+                    Some(version) => Reply::json(200, &json!({ "_id": id, "_version": version })),
+                    None => refused(404, "document_missing_exception", "document missing"),
+                }
+            }
+            ("DELETE", ["_doc", id]) => match index.delete(id) {
+                Some(version) => Reply::json(200, &json!({ "_id": id, "_version": version })),
+                None => Reply::json(404, &json!({ "_id": id, "result": "not_found" })),
             },
             ("DELETE", []) => {
                 self.indices.remove(&concrete);
@@ -247,6 +315,24 @@ impl State {
         acknowledged()
     }
 
+    /// Versions of documents of concrete indices.
+    fn multi_get(&self, body: &Value) -> Reply {
+        let found = |wanted: &Value| {
+            let (name, id) = (&wanted["_index"], &wanted["_id"]);
+            let index = self.indices.get(name.as_str().unwrap_or_default());
+            let document = index.and_then(|index| index.documents.get(id.as_str()?));
+            match document {
+                Some((version, _)) => {
+                    json!({ "_index": name, "_id": id, "_version": version, "found": true })
+                }
+                None => json!({ "_index": name, "_id": id, "found": false }),
+            }
+        };
+        let wanted = body["docs"].as_array();
+        let docs: Vec<Value> = wanted.into_iter().flatten().map(found).collect();
+        Reply::json(200, &json!({ "docs": docs }))
+    }
+
     /// An index with the mapping of the template that matches.
     fn make(&mut self, name: &str) {
         let matching = self.templates.values().filter(|template| {
@@ -263,7 +349,7 @@ impl State {
         let mappings = best.map(|template| template["template"]["mappings"].clone());
         let index = Index {
             mappings: mappings.unwrap_or_default(),
-            documents: BTreeMap::new(),
+            ..Index::default()
         };
         self.indices.insert(name.to_owned(), index);
     }
@@ -360,19 +446,24 @@ impl State {
         if !self.indices.contains_key(&concrete) {
             self.make(&concrete);
         }
-        let index = self.indices.entry(concrete).or_default();
+        let index = self.indices.entry(concrete.clone()).or_default();
         let Ok(source) = serde_json::from_str::<Value>(source) else {
             return item_error(400, "document_parsing_exception", "not JSON");
         };
         if let Some(error) = misfit(&index.mappings, &source) {
             return json!({ "_id": id, "status": 400, "error": error });
         }
-        if action["version_type"] == "external" {
-            let current = index.documents.get(id).map(|(version, _)| *version);
-            if current.is_some_and(|current| current >= version) {
-                return item_error(409, "version_conflict_engine_exception", "version conflict");
-            }
+        let is_conflict = |current: i64| match action["version_type"].as_str() {
+            Some("external_gte") => current > version,
+            _ => current >= version,
+        };
+        if index.version(id).is_some_and(is_conflict) {
+            let mut error =
+                item_error(409, "version_conflict_engine_exception", "version conflict");
+            error["_index"] = Value::from(concrete);
+            return error;
         }
+        index.deleted.remove(id);
         let before = index.documents.insert(id.to_owned(), (version, source));
         let status = if before.is_some() { 200 } else { 201 };
         json!({ "_id": id, "_version": version, "status": status })

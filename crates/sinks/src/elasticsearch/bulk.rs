@@ -11,8 +11,7 @@ use tidings_document::Document;
 use crate::sink::Verdict;
 
 /// Only the fields that verdicts need: the response to a large batch is large, too.
-pub(crate) const FILTER_PATH: &str =
-    "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason";
+pub(crate) const FILTER_PATH: &str = "errors,items.*._index,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason";
 
 /// The maximum length of `_id`; a longer one fails the whole request.
 const MAX_ID_BYTES: usize = 512;
@@ -25,8 +24,17 @@ pub(crate) fn unsendable(document: &Document) -> Option<String> {
             document.id.len()
         ));
     }
-    (document.revision < 0)
+    (!(0..1 << (63 - REVISION_SHIFT)).contains(&document.revision))
         .then(|| format!("the revision {} is not a valid version", document.revision))
+}
+
+/// A reader's `_update` increments the version of a document: the revision is in the
+/// upper bits, which it can't reach.
+const REVISION_SHIFT: u32 = 32;
+
+/// The revision that is stored under a version.
+pub(crate) fn revision_of(version: i64) -> i64 {
+    version >> REVISION_SHIFT
 }
 
 /// The two lines of one document. External versions: the server stores the higher
@@ -40,8 +48,8 @@ pub(crate) fn lines(
     let mut action = json!({
         "_index": index,
         "_id": document.id,
-        "version": document.revision,
-        "version_type": "external",
+        "version": document.revision << REVISION_SHIFT,
+        "version_type": "external_gte",
     });
     if is_alias {
         // Else a missing alias would become an index without our mapping.
@@ -68,6 +76,10 @@ pub(crate) fn gzip(parts: &[&[u8]]) -> Vec<u8> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
+    /// This index has a higher version of the document, or of its deletion.
+    Conflict {
+        index: String,
+    },
     /// The server is overloaded.
     Overloaded(String),
     /// The index does not exist (any more).
@@ -79,13 +91,15 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn verdict(self) -> Verdict {
+    pub(crate) fn verdict(&self) -> Verdict {
         match self {
             Self::Done => Verdict::Accepted,
+            // Until the stored revision is known.
+            Self::Conflict { index } => Verdict::retry(format!("version conflict in {index}")),
             Self::Overloaded(error) | Self::NoIndex(error) | Self::Retry(error) => {
-                Verdict::retry(error)
+                Verdict::retry(error.as_str())
             }
-            Self::Invalid(reason) => Verdict::dead(reason),
+            Self::Invalid(reason) => Verdict::dead(reason.as_str()),
         }
     }
 }
@@ -97,6 +111,8 @@ struct BulkResponse {
 
 #[derive(Deserialize)]
 struct Item {
+    #[serde(default, rename = "_index")]
+    index: String,
     status: u16,
     error: Option<ItemError>,
 }
@@ -124,9 +140,29 @@ pub(crate) fn outcomes(reply: &[u8], items: usize) -> Option<Vec<Outcome>> {
     let outcome = |item: Map<String, Value>| {
         let (_, value) = item.into_iter().next()?;
         let item: Item = serde_json::from_value(value).ok()?;
-        Some(classify(item.status, &item.error.unwrap_or_default()))
+        let error = item.error.unwrap_or_default();
+        Some(match classify(item.status, &error) {
+            Outcome::Conflict { .. } => Outcome::Conflict { index: item.index },
+            outcome => outcome,
+        })
     };
     reply.items.into_iter().map(outcome).collect()
+}
+
+/// The version of each document of a `_mget` response, none where it is not there;
+/// none at all unless the response has exactly `items` of them.
+pub(crate) fn stored_versions(reply: &[u8], items: usize) -> Option<Vec<Option<i64>>> {
+    #[derive(Deserialize)]
+    struct Found {
+        docs: Vec<Stored>,
+    }
+    #[derive(Deserialize)]
+    struct Stored {
+        _version: Option<i64>,
+    }
+    let found: Found = serde_json::from_slice(reply).ok()?;
+    let versions = found.docs.iter().map(|stored| stored._version);
+    (found.docs.len() == items).then(|| versions.collect())
 }
 
 fn classify(status: u16, error: &ItemError) -> Outcome {
@@ -140,8 +176,9 @@ fn classify(status: u16, error: &ItemError) -> Outcome {
     }
     match status {
         200..=299 => Outcome::Done,
-        // The stored revision is as new, or newer.
-        409 if error.r#type == "version_conflict_engine_exception" => Outcome::Done,
+        409 if error.r#type == "version_conflict_engine_exception" => Outcome::Conflict {
+            index: String::new(),
+        },
         // A full disk, as newer servers report it: smaller batches don't help.
         429 if error.r#type == "cluster_block_exception" => Outcome::Retry(error_text),
         429 => Outcome::Overloaded(error_text),
@@ -182,15 +219,15 @@ mod tests {
 
     #[test]
     fn every_status_has_its_outcome() {
-        use Outcome::{Done, Invalid, NoIndex, Overloaded, Retry};
+        use Outcome::{Conflict, Invalid, NoIndex, Overloaded, Retry};
         type Is = fn(&Outcome) -> bool;
-        let done: Is = |it| matches!(it, Done);
+        let conflict: Is = |it| matches!(it, Conflict { .. });
         let overloaded: Is = |it| matches!(it, Overloaded(_));
         let retry: Is = |it| matches!(it, Retry(_));
         let invalid: Is = |it| matches!(it, Invalid(_));
         let no_index: Is = |it| matches!(it, NoIndex(_));
         let rows = [
-            (409, "version_conflict_engine_exception", "", done),
+            (409, "version_conflict_engine_exception", "", conflict),
             (409, "something_else", "", retry),
             (429, "es_rejected_execution_exception", "", overloaded),
             (429, "cluster_block_exception", "flood stage", retry),

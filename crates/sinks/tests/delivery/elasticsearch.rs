@@ -156,7 +156,7 @@ async fn every_field_arrives_in_its_type() {
     let verdicts = deliver(&*sink, std::slice::from_ref(&document)).await;
     assert_eq!(verdicts, [Verdict::Accepted]);
     let found = server.get(&document).await;
-    assert_eq!(found["_version"], 3);
+    assert_eq!(found["_version"], 3_i64 << 32);
     let source = found["_source"].as_object().unwrap();
     let fields = [
         "id",
@@ -208,11 +208,80 @@ async fn resending_is_harmless_and_the_newest_revision_wins_in_any_order() {
             assert_eq!(verdicts, [Verdict::Accepted]);
         }
         let found = server.get(&document(7, 3)).await;
-        assert_eq!(found["_version"], 3);
+        assert_eq!(found["_version"], 3_i64 << 32);
         assert_eq!(found["_source"]["title"], title(7, 3));
     }
     assert_eq!(server.count().await, 1);
     server.clean_up().await;
+}
+
+#[tokio::test]
+async fn an_update_by_a_reader_holds_back_no_later_revision() {
+    let server = Server::start().await;
+    let sink = sink(&server.config());
+    let deliver_revision = async |revision| deliver(&*sink, &[document(7, revision)]).await;
+    let classified = r#"{ "doc": { "classification_status": "classified" } }"#;
+    let update = format!("{}/_update/{}", server.index, document(7, 1).id);
+    for revision in [1, 2, 3] {
+        assert_eq!(deliver_revision(revision).await, [Verdict::Accepted]);
+        let found = server.get(&document(7, 3)).await;
+        assert_eq!(found["_source"]["title"], title(7, revision));
+        assert_eq!(found["_source"]["classification_status"], "pending");
+        for _ in 0..5 {
+            server
+                .request_with_body(Method::POST, &update, classified)
+                .await;
+        }
+    }
+    // What the reader added to this revision stays.
+    for revision in [3, 1] {
+        assert_eq!(deliver_revision(revision).await, [Verdict::Accepted]);
+        let found = server.get(&document(7, 3)).await;
+        assert_eq!(found["_source"]["title"], title(7, 3));
+        assert_eq!(found["_source"]["classification_status"], "classified");
+    }
+    server.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_replay_repairs_what_was_refused_for_a_plain_version() {
+    let server = Server::start().await;
+    let sink = sink(&server.config());
+    deliver(&*sink, &[document(1, 1)]).await;
+    // As written with version = revision, then updated by a reader nine times.
+    let old = format!(
+        "{}/_doc/{}?version=10&version_type=external",
+        server.index,
+        document(7, 1).id
+    );
+    server
+        .request_with_body(Method::PUT, &old, r#"{ "title": "old" }"#)
+        .await;
+    let verdicts = deliver(&*sink, &[document(7, 2)]).await;
+    assert_eq!(verdicts, [Verdict::Accepted]);
+    let found = server.get(&document(7, 2)).await;
+    assert_eq!(found["_source"]["title"], title(7, 2));
+    server.clean_up().await;
+}
+
+#[tokio::test]
+async fn a_conflict_with_a_deleted_document_is_no_delivery() {
+    let fake = fake().await;
+    let sink = sink(&config(&fake.url()));
+    deliver(&*sink, &[document(7, 1)]).await;
+    let server = Server {
+        url: fake.url(),
+        index: "raw_content".to_owned(),
+        _fake: None,
+    };
+    let path = format!("raw_content/_doc/{}", document(7, 1).id);
+    server.request(Method::DELETE, &path).await;
+    let verdicts = deliver(&*sink, &[document(7, 1), document(8, 1)]).await;
+    assert!(is_retry(&verdicts[0]), "{verdicts:?}");
+    assert_eq!(verdicts[1], Verdict::Accepted);
+    fake.forget_deleted();
+    deliver(&*sink, &[document(7, 1)]).await;
+    assert_eq!(ids(&fake), 2);
 }
 
 #[tokio::test]
@@ -296,7 +365,7 @@ async fn a_lost_response_is_redelivered_and_stored_once() {
     assert_eq!(until_done(&*sink, documents(0..5)).await.0, []);
     let stored = fake.documents("raw_content");
     assert_eq!(stored.len(), 5);
-    assert!(stored.values().all(|(version, _)| *version == 1));
+    assert!(stored.values().all(|(version, _)| *version == 1 << 32));
 }
 
 #[tokio::test]
@@ -318,7 +387,7 @@ async fn items_are_judged_one_by_one() {
         })
         .collect();
     assert_eq!(kinds, "raaardaa");
-    assert_eq!(fake.documents("raw_content")[&batch[3].id].0, 9);
+    assert_eq!(fake.documents("raw_content")[&batch[3].id].0, 9 << 32);
 }
 
 #[tokio::test]
@@ -558,6 +627,7 @@ proptest! {
                 .documents("raw_content")
                 .into_iter()
                 .map(|(id, (version, source))| {
+                    let version = version >> 32;
                     assert!(source["title"].as_str().unwrap().ends_with(&format!("revision {version}")));
                     (id, version)
                 })

@@ -1,11 +1,15 @@
 //! The outbox beyond the first attempt: replays, retries of dead letters, limits,
 //! and the cursor of document changes.
 
+use std::time::Duration;
+
 use tidings_store::{
-    ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome, RetriedDeadLetters,
+    ChangeCursor, Delivery, DeliveryVerdict, NewDocument, Outcome, RetriedDeadLetters, SinkService,
 };
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id, target};
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 on_both_engines!(
     an_accepted_delivery_is_counted_once,
@@ -14,6 +18,11 @@ on_both_engines!(
     dead_letters_without_a_document_are_counted,
     a_batch_of_verdicts_is_completed_delivery_by_delivery,
     the_outbox_has_a_limit,
+    enabling_a_sink_queues_what_it_missed,
+    a_registered_sink_stays_disabled_until_it_is_enabled,
+    a_removed_sink_leaves_nothing_behind,
+    a_sink_with_files_is_served_by_one_node,
+    a_sink_that_no_process_serves_is_known,
     changes_are_in_order_and_a_changed_document_is_listed_again,
     many_documents_are_read_in_one_call,
 );
@@ -191,6 +200,99 @@ async fn the_outbox_has_a_limit(t: Fixture) {
     // A disabled sink does not fill the outbox.
     t.store.put_sink("s", false, false).await.unwrap();
     assert!(!t.store.outbox_exceeds(2).await.unwrap());
+}
+
+async fn enabling_a_sink_queues_what_it_missed(t: Fixture) {
+    t.store.register_sink("s", false).await.unwrap();
+    fetch(&t, "https://a.example/1", "early").await;
+    complete(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    fetch(&t, "https://a.example/2", "pending").await;
+    let in_flight = claim(&t).await;
+    t.advance(HOUR);
+    assert!(t.store.disable_sink("s").await.unwrap());
+    fetch(&t, "https://a.example/2", "changed").await;
+    fetch(&t, "https://a.example/3", "missed").await;
+    assert_eq!(state(&t).await, (1, 1, 0));
+    assert_eq!(t.store.enable_sink("s").await.unwrap(), Some(2));
+    // What was sent before the change does not count for the changed document.
+    complete(&t, &in_flight, &DeliveryVerdict::Accepted).await;
+    assert_eq!(state(&t).await, (1, 2, 0));
+    complete(&t, &claim(&t).await, &DeliveryVerdict::Accepted).await;
+    assert_eq!(t.store.enable_sink("s").await.unwrap(), Some(0), "once");
+    assert_eq!(state(&t).await, (3, 0, 0));
+    assert_eq!(t.store.enable_sink("nobody").await.unwrap(), None);
+    assert!(!t.store.disable_sink("nobody").await.unwrap());
+}
+
+async fn a_registered_sink_stays_disabled_until_it_is_enabled(t: Fixture) {
+    t.store.register_sink("s", false).await.unwrap();
+    assert_eq!(serve(&t, None).await, SinkService::Served);
+    t.store.disable_sink("s").await.unwrap();
+    let disabled_at = t.store.outbox().await.unwrap()[0].disabled_at;
+    t.advance(HOUR);
+    t.store.register_sink("s", true).await.unwrap();
+    t.store.disable_sink("s").await.unwrap();
+    assert_eq!(serve(&t, None).await, SinkService::Disabled);
+    let row = t.store.outbox().await.unwrap().remove(0);
+    assert!(!row.enabled);
+    assert_eq!(row.disabled_at, disabled_at, "the first time counts");
+    t.store.enable_sink("s").await.unwrap();
+    assert_eq!(serve(&t, None).await, SinkService::Served);
+    assert_eq!(t.store.outbox().await.unwrap()[0].disabled_at, None);
+}
+
+async fn a_removed_sink_leaves_nothing_behind(t: Fixture) {
+    t.store.register_sink("s", false).await.unwrap();
+    fetch(&t, "https://a.example/1", "dead").await;
+    complete(&t, &claim(&t).await, &refused()).await;
+    fetch(&t, "https://a.example/2", "pending").await;
+    assert!(t.store.remove_sink("s").await.unwrap());
+    assert!(!t.store.remove_sink("s").await.unwrap());
+    assert!(t.store.outbox().await.unwrap().is_empty());
+    assert_eq!(serve(&t, None).await, SinkService::Removed);
+    t.store.register_sink("s", false).await.unwrap();
+    assert_eq!(state(&t).await, (0, 0, 0), "it starts anew");
+}
+
+async fn serve(t: &Fixture, node: Option<&str>) -> SinkService {
+    t.store.serve_sink("s", node).await.unwrap()
+}
+
+async fn a_sink_with_files_is_served_by_one_node(t: Fixture) {
+    let other = |node: &str| SinkService::OtherNode(node.to_owned());
+    t.store.register_sink("s", false).await.unwrap();
+    assert_eq!(serve(&t, Some("a")).await, SinkService::Served);
+    assert_eq!(serve(&t, Some("b")).await, other("a"));
+    assert_eq!(serve(&t, Some("a")).await, SinkService::Served);
+    // However long the node is away.
+    t.advance(HOUR);
+    assert_eq!(serve(&t, Some("b")).await, other("a"));
+    assert!(t.store.move_sink("s", "b").await.unwrap());
+    assert_eq!(serve(&t, Some("b")).await, SinkService::Served);
+    assert_eq!(serve(&t, Some("a")).await, other("b"));
+    assert!(!t.store.move_sink("nobody", "b").await.unwrap());
+}
+
+async fn a_sink_that_no_process_serves_is_known(t: Fixture) {
+    let is_unserved = async || {
+        let state = t.store.outbox().await.unwrap().remove(0);
+        state.is_unserved(t.store.now().await.unwrap())
+    };
+    t.store.register_sink("s", false).await.unwrap();
+    assert!(!is_unserved().await);
+    t.advance(MINUTE);
+    serve(&t, Some("a")).await;
+    t.advance(MINUTE);
+    assert!(!is_unserved().await);
+    // Another node is no help.
+    serve(&t, Some("b")).await;
+    t.advance(MINUTE);
+    assert!(is_unserved().await);
+    serve(&t, Some("a")).await;
+    assert!(!is_unserved().await);
+    t.advance(HOUR);
+    t.store.disable_sink("s").await.unwrap();
+    assert!(!is_unserved().await, "a disabled sink needs no process");
 }
 
 pub(crate) type Change = (ChangeCursor, tidings_store::StoredDocument);

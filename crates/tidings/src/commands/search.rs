@@ -9,7 +9,7 @@ use tidings_sinks::{Hit, SearchIndex, SearchQuery, SinkConfig};
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::{output, sinks};
+use crate::{node, output, sinks, stores};
 
 /// Search the documents
 #[derive(Debug, Args)]
@@ -62,6 +62,11 @@ pub(crate) fn run(args: &SearchArgs, config: &Config, json: bool) -> Result<(), 
     });
     let search = search.context("the embedded search is disabled; set search.enabled = true")?;
     let folder = search.folder(&sinks::context(config)?);
+    if let Some(node) = other_node(config)? {
+        return Err(Failure::Command(anyhow::anyhow!(
+            "the index is on {node}; run tidings search there, or move it here with: tidings sink move search"
+        )));
+    }
     let index = SearchIndex::open(&folder).with_context(|| {
         format!(
             "there is no index in {} yet; create it with tidings run, or rebuild it with: tidings sink rebuild search",
@@ -87,6 +92,26 @@ pub(crate) fn run(args: &SearchArgs, config: &Config, json: bool) -> Result<(), 
         show(hit, is_terminal)?;
     }
     Ok(output::line(&format!("{} found", found.total))?)
+}
+
+/// The node that has the index, if it is another one. A SQLite store has one node.
+fn other_node(config: &Config) -> Result<Option<String>, Failure> {
+    if config.store_address().starts_with("sqlite:") {
+        return Ok(None);
+    }
+    let this = node::existing_id(config.data_dir())?;
+    let is_search = |name: &str| {
+        let named = config.sinks.iter().find(|sink| sink.name == name);
+        named.is_some_and(|sink| matches!(sink.config, SinkConfig::Search(_)))
+    };
+    let mut other = None;
+    stores::with_store(config, async |store| {
+        let sinks = store.outbox().await.map_err(anyhow::Error::new)?;
+        let search = sinks.into_iter().find(|sink| is_search(&sink.sink));
+        other = search.and_then(|sink| sink.node);
+        Ok(())
+    })?;
+    Ok(other.filter(|node| this.as_ref() != Some(node)))
 }
 
 fn show(hit: &Hit, is_terminal: bool) -> anyhow::Result<()> {

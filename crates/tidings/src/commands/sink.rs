@@ -1,19 +1,21 @@
 //! `tidings sink`: the state of the sinks, their dead letters, and how to test,
-//! retry, replay and rebuild them.
+//! retry, replay, rebuild, disable, enable, move and remove them.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
 use tidings_sinks::{SinkConfig, rebuild};
-use tidings_store::{FrontierId, Moment, RetriedDeadLetters, Store};
+use tidings_store::{
+    FrontierId, Moment, NewAuditEntry, OutboxState, RetriedDeadLetters, Role, Store,
+};
 
 use crate::config::{Config, NamedSink};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::{output, sinks, stores};
+use crate::{node, output, sinks, stores};
 
-/// List and test sinks, retry dead letters, replay and rebuild
+/// List and test sinks, retry dead letters, replay, rebuild, disable and move
 #[derive(Debug, Args)]
 #[command(
     after_help = "Sinks are tables of the configuration file; docs/SINKS.md has every kind:
@@ -27,7 +29,10 @@ Examples:
   tidings sink dead index
   tidings sink retry index
   tidings sink replay index --since 2026-11-01T00:00:00Z
-  tidings sink rebuild search"
+  tidings sink rebuild search
+  tidings sink disable index; tidings sink enable index
+  tidings sink move search
+  tidings sink rm index --yes"
 )]
 pub(crate) struct SinkArgs {
     #[command(subcommand)]
@@ -48,6 +53,24 @@ enum What {
     Replay(ReplayArgs),
     /// Rebuild the embedded search from the documents
     Rebuild(NamedArgs),
+    /// Disable a sink on all machines, until it is enabled
+    Disable(NamedArgs),
+    /// Enable a sink, and deliver what changed while it was disabled
+    Enable(NamedArgs),
+    /// Make this node the one that serves a sink with local files
+    Move(NamedArgs),
+    /// Remove a sink with its pending deliveries and dead letters
+    Rm(RmArgs),
+}
+
+#[derive(Debug, Args)]
+struct RmArgs {
+    /// Name of the sink
+    name: String,
+
+    /// Delete without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -90,10 +113,11 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
         }
         What::Replay(args) => {
             let sink = named(config, &args.name)?;
-            let known = store
-                .put_sink(&sink.name, true, sink.wants_duplicates)
-                .await;
+            let known = store.register_sink(&sink.name, sink.wants_duplicates).await;
             known.map_err(anyhow::Error::new)?;
+            if !registered(&store, &sink.name).await?.enabled {
+                return Err(disabled(&sink.name).into());
+            }
             let since = args.since.map(Moment::from);
             let count = store
                 .replay(&sink.name, since)
@@ -101,7 +125,12 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
                 .map_err(anyhow::Error::new)?;
             Ok(report(json, "replayed", count, "will be delivered again")?)
         }
+        What::Disable(args) => Ok(disable(&store, &args.name, json).await?),
+        What::Enable(args) => Ok(enable(&store, &args.name, json).await?),
+        What::Move(args) => Ok(move_here(&store, named(config, &args.name)?, config, json).await?),
+        What::Rm(args) => Ok(remove(&store, args, json).await?),
         What::Rebuild(args) => {
+            refuse_other_node(&store, &args.name, config).await?;
             Ok(rebuild_search(&store, named(config, &args.name)?, config, json).await?)
         }
     })
@@ -138,18 +167,140 @@ fn named<'a>(config: &'a Config, name: &str) -> anyhow::Result<&'a NamedSink> {
     })
 }
 
+/// The row of a sink that some process has registered.
+async fn registered(store: &Store, name: &str) -> anyhow::Result<OutboxState> {
+    let states = store.outbox().await?;
+    let known: Vec<_> = states.iter().map(|state| state.sink.clone()).collect();
+    let found = states.into_iter().find(|state| state.sink == name);
+    found.with_context(|| {
+        let known = known.join(", ");
+        format!("no sink named {name:?} is registered; registered are: {known}")
+    })
+}
+
+fn disabled(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("{name} is disabled; enable it with: tidings sink enable {name}")
+}
+
+/// A change in the audit log: whoever has the store's password is an admin.
+async fn audit(store: &Store, action: &str, verb: &str, name: &str) -> anyhow::Result<()> {
+    let entry = NewAuditEntry {
+        who: "command line",
+        role: Role::Admin,
+        action,
+        method: "CLI",
+        path: &format!("sink {verb} {name}"),
+        status: 200,
+        request_id: "",
+    };
+    Ok(store.add_audit_entry(&entry).await?)
+}
+
+async fn disable(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
+    registered(store, name).await?;
+    store.disable_sink(name).await?;
+    audit(store, "Disable sink", "disable", name).await?;
+    match json {
+        true => output::json(&json!({ "disabled": name })),
+        false => output::line(&format!("{name} is disabled on all machines")),
+    }
+}
+
+async fn enable(store: &Store, name: &str, json: bool) -> anyhow::Result<()> {
+    registered(store, name).await?;
+    let missed = store.enable_sink(name).await?.unwrap_or_default();
+    audit(store, "Enable sink", "enable", name).await?;
+    match json {
+        true => output::json(&json!({ "enabled": name, "queued": missed })),
+        false => output::line(&format!(
+            "{name} is enabled; documents that changed meanwhile and will be delivered: {missed}"
+        )),
+    }
+}
+
+/// An index that is rebuilt here would not be the one that is served.
+async fn refuse_other_node(store: &Store, name: &str, config: &Config) -> anyhow::Result<()> {
+    let states = store.outbox().await?;
+    let owner = states.into_iter().find(|state| state.sink == name);
+    let owner = owner.and_then(|state| state.node);
+    let this = node::existing_id(config.data_dir())?;
+    match owner.filter(|owner| this.as_ref() != Some(owner)) {
+        None => Ok(()),
+        Some(owner) => anyhow::bail!(
+            "{name} is served by {owner}; rebuild it there, or take it over first with: tidings sink move {name}"
+        ),
+    }
+}
+
+async fn move_here(
+    store: &Store,
+    sink: &NamedSink,
+    config: &Config,
+    json: bool,
+) -> anyhow::Result<()> {
+    let name = &sink.name;
+    let context = sinks::context(config).map_err(|_| anyhow::anyhow!("cannot build the sinks"))?;
+    let built = sinks::build_one(sink, &context);
+    if !built.is_ok_and(|built| built.is_local()) {
+        anyhow::bail!("{name} is a service, which every node can serve: nothing to move");
+    }
+    let before = registered(store, name).await?.node;
+    let node = node::id(config.data_dir())?;
+    if before.as_ref() == Some(&node) {
+        anyhow::bail!("{name} is served by this node already");
+    }
+    store.move_sink(name, &node).await?;
+    audit(store, "Move sink", "move", name).await?;
+    if json {
+        return output::json(&json!({ "moved": name, "from": before, "to": node }));
+    }
+    let fill = match sink.config {
+        SinkConfig::Search(_) => "rebuild",
+        _ => "replay",
+    };
+    output::line(&format!(
+        "{name} is served by {node} now. Its files stay where they are: copy them, or write them anew with: tidings sink {fill} {name}"
+    ))
+}
+
+async fn remove(store: &Store, args: &RmArgs, json: bool) -> anyhow::Result<()> {
+    let name = &args.name;
+    let state = registered(store, name).await?;
+    if !args.yes {
+        anyhow::bail!(
+            "this removes {name} with {} pending deliveries and {} dead letters; confirm with: tidings sink rm {name} --yes",
+            state.waiting,
+            state.dead
+        );
+    }
+    store.remove_sink(name).await?;
+    audit(store, "Remove sink", "rm", name).await?;
+    if json {
+        return output::json(&json!({ "removed": name }));
+    }
+    output::line(&format!("{name} is removed"))?;
+    match state.is_unserved(store.now().await?) || !state.enabled {
+        true => Ok(()),
+        false => output::line(&format!(
+            "A process still has {name} in its configuration, and registers it again when it restarts"
+        )),
+    }
+}
+
 async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
     let states = store.outbox().await?;
     if json {
         return states.iter().try_for_each(output::json);
     }
+    let now = store.now().await?;
     let mut rows = Vec::new();
     for state in &states {
-        let is_configured = config.sinks.iter().any(|sink| sink.name == state.sink);
-        let label = match (state.enabled, is_configured) {
-            (true, _) => "on",
-            (false, _) => "off",
+        let label = match state.enabled {
+            true if state.is_unserved(now) => "not served",
+            true => "on",
+            false => "off",
         };
+        let node = state.node.as_ref().map(|node| format!("on {node}"));
         let oldest = state.oldest.map(|oldest| format!("oldest from {oldest}"));
         rows.push([
             state.sink.clone(),
@@ -157,6 +308,7 @@ async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
             format!("{} delivered", state.delivered),
             format!("{} pending", state.waiting),
             format!("{} dead", state.dead),
+            node.unwrap_or_default(),
             oldest.unwrap_or_default(),
         ]);
     }
@@ -164,7 +316,7 @@ async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
     for sink in config.sinks.iter().filter(|sink| !is_known(&sink.name)) {
         let not_yet =
             "not used yet; tidings run delivers new documents, tidings sink replay the stored ones";
-        rows.push([sink.name.as_str(), "new", "", "", "", not_yet].map(str::to_owned));
+        rows.push([sink.name.as_str(), "new", "", "", "", "", not_yet].map(str::to_owned));
     }
     output::columns(&rows)
 }

@@ -210,6 +210,7 @@ async fn sinks(store: &Store, config: &Config) -> tidings_store::Result<Vec<Sink
         let dead_letters = store.dead_letters(&state.sink, None, 1).await?;
         found.push(SinkFacts {
             is_configured: config.sinks.iter().any(|sink| sink.name == state.sink),
+            is_unserved: state.is_unserved(now),
             oldest: state.oldest.map(|oldest| now.since(oldest)),
             overdue: due.map(|due| now.since(due)).unwrap_or_default(),
             last_dead_letter: dead_letters.into_iter().next().map(|letter| letter.reason),

@@ -12,6 +12,8 @@ use crate::format::{count, duration, number};
 pub(super) struct SinkFacts {
     pub(super) state: OutboxState,
     pub(super) is_configured: bool,
+    /// Whether no live process delivers to it.
+    pub(super) is_unserved: bool,
     /// Age of the oldest pending delivery.
     pub(super) oldest: Option<Duration>,
     /// How long the oldest delivery has been due.
@@ -28,15 +30,15 @@ const MAX_LAG: Duration = Duration::from_secs(600);
 pub(super) fn diagnose(facts: &SinkFacts) -> Vec<Finding> {
     let name = &facts.state.sink;
     if !facts.state.enabled {
-        return Vec::new();
-    }
-    if !facts.is_configured {
-        return vec![Finding::warning(
-            "sinks",
-            format!("deliveries are queued for {name}, which is not configured here"),
-            "unless another machine has it configured, they stay pending forever",
-            "tidings sink ls",
-        )];
+        return match facts.is_configured {
+            false => Vec::new(),
+            true => vec![Finding::warning(
+                "sinks",
+                format!("{name} is configured here, but disabled"),
+                "nothing is delivered to it; what changes meanwhile is delivered when it is enabled",
+                format!("tidings sink enable {name}"),
+            )],
+        };
     }
     let mut found = Vec::new();
     let pending = format!(
@@ -45,13 +47,13 @@ pub(super) fn diagnose(facts: &SinkFacts) -> Vec<Finding> {
         duration(facts.oldest.unwrap_or_default())
     );
     let is_lagging = facts.oldest.is_some_and(|oldest| oldest >= MAX_LAG);
-    if facts.overdue >= UNCLAIMED_AFTER {
-        found.push(Finding::error(
-            "delivering",
-            format!("not claimed: {pending}"),
-            "no process with the role deliver is running on this store",
-            "tidings run",
-        ));
+    if facts.overdue >= UNCLAIMED_AFTER || facts.is_unserved {
+        let what = match facts.overdue >= UNCLAIMED_AFTER {
+            true => format!("not claimed: {pending}"),
+            false => format!("{name} is served by no process"),
+        };
+        let (why, next) = missing_process(facts);
+        found.push(Finding::error("delivering", what, why, next));
     } else if is_lagging {
         found.push(Finding::error(
             "delivering",
@@ -96,6 +98,25 @@ pub(super) fn diagnose(facts: &SinkFacts) -> Vec<Finding> {
     found
 }
 
+/// Which process is missing, and how to get one.
+fn missing_process(facts: &SinkFacts) -> (String, String) {
+    let name = &facts.state.sink;
+    match (&facts.state.node, facts.is_configured) {
+        (Some(node), _) => (
+            format!("it belongs to {node}, where no process with the role deliver is running"),
+            format!("tidings run (on that node), or if it is gone: tidings sink move {name}"),
+        ),
+        (None, true) => (
+            "no process with the role deliver is running on this store".to_owned(),
+            "tidings run".to_owned(),
+        ),
+        (None, false) => (
+            "it is not configured here, and no process that has it is running".to_owned(),
+            format!("tidings run (where it is configured), or: tidings sink disable {name}"),
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,8 +132,12 @@ mod tests {
                 waiting: 3,
                 dead: 0,
                 oldest: None,
+                disabled_at: None,
+                node: None,
+                last_seen: None,
             },
             is_configured: true,
+            is_unserved: false,
             oldest: Some(Duration::from_secs(4)),
             overdue: Duration::from_secs(1),
             last_dead_letter: None,
@@ -124,7 +149,7 @@ mod tests {
             ..healthy.state.clone()
         };
         type Row<'a> = (&'a str, SinkFacts, Severity, &'a str, &'a str);
-        let rows: [Row<'_>; 6] = [
+        let rows: [Row<'_>; 10] = [
             (
                 "healthy",
                 healthy.clone(),
@@ -175,14 +200,62 @@ mod tests {
                 "tidings sink dead index, and when it is fixed: tidings sink retry index",
             ),
             (
-                "not configured",
+                "of another process",
                 SinkFacts {
                     is_configured: false,
                     ..healthy.clone()
                 },
+                Severity::Ok,
+                "index has accepted 1,200 documents, 3 pending",
+                "",
+            ),
+            (
+                "not served",
+                SinkFacts {
+                    is_unserved: true,
+                    ..healthy.clone()
+                },
+                Severity::Error,
+                "index is served by no process",
+                "tidings run",
+            ),
+            (
+                "not served, of another process",
+                SinkFacts {
+                    is_unserved: true,
+                    is_configured: false,
+                    ..healthy.clone()
+                },
+                Severity::Error,
+                "index is served by no process",
+                "tidings run (where it is configured), or: tidings sink disable index",
+            ),
+            (
+                "not served, with files on a node",
+                SinkFacts {
+                    is_unserved: true,
+                    state: OutboxState {
+                        node: Some("alpha-1".to_owned()),
+                        ..healthy.state.clone()
+                    },
+                    ..healthy.clone()
+                },
+                Severity::Error,
+                "index is served by no process",
+                "tidings run (on that node), or if it is gone: tidings sink move index",
+            ),
+            (
+                "disabled",
+                SinkFacts {
+                    state: OutboxState {
+                        enabled: false,
+                        ..healthy.state.clone()
+                    },
+                    ..healthy.clone()
+                },
                 Severity::Warning,
-                "deliveries are queued for index, which is not configured here",
-                "tidings sink ls",
+                "index is configured here, but disabled",
+                "tidings sink enable index",
             ),
         ];
         for (name, facts, severity, what, next) in rows {
@@ -197,6 +270,7 @@ mod tests {
                 enabled: false,
                 ..healthy.state.clone()
             },
+            is_configured: false,
             ..healthy
         };
         assert_eq!(diagnose(&off), []);
