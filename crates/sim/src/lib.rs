@@ -61,7 +61,7 @@ pub use hostile_responses::{
 pub use ledger::{Entry, Expected, Ledger};
 pub use log::{RequestLog, RequestRecord, Violation, politeness_violations};
 pub use nats::NatsServer;
-pub use postgres::{PostgresServer, postgres_database, postgres_program};
+pub use postgres::{PgBouncer, PostgresServer, postgres_database, postgres_program};
 pub use raw::{Act, RawServer};
 pub use resource_usage::{cpu_seconds, load_average, peak_mib, reset_peak};
 pub use server::SimServer;

@@ -4,7 +4,8 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -30,6 +31,8 @@ pub struct PostgresServer {
     binaries: PathBuf,
     settings: Vec<&'static str>,
     environment: Vec<(&'static str, PathBuf)>,
+    /// Listens on loopback too, if it has one.
+    port: Option<u16>,
     watchdog: Option<Child>,
 }
 
@@ -44,23 +47,80 @@ impl PostgresServer {
         settings: &[&'static str],
         environment: &[(&'static str, PathBuf)],
     ) -> io::Result<Self> {
+        let mut server = Self::new(settings)?;
+        server.environment = environment.to_vec();
+        server.create_cluster()?;
+        server.start_process(false)?;
+        Ok(server)
+    }
+
+    /// The same on a port of 127.0.0.1 too, with files such as `pg_hba.conf` and
+    /// `server.key` in its data folder.
+    pub fn start_on_tcp(
+        settings: &[&'static str],
+        files: &[(&'static str, &str)],
+    ) -> io::Result<Self> {
+        let mut server = Self::new(settings)?;
+        let free = std::net::TcpListener::bind(("127.0.0.1", 0))?;
+        server.port = Some(free.local_addr()?.port());
+        server.create_cluster()?;
+        for (name, content) in files {
+            let path = server.data().join(name);
+            fs::write(&path, content)?;
+            // The server refuses a key that others can read.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            server.give_away(&path)?;
+        }
+        drop(free);
+        server.start_process(false)?;
+        Ok(server)
+    }
+
+    /// A second server that follows this one, and that each commit waits for.
+    pub fn start_synchronous_replica(&self) -> io::Result<Self> {
+        let mut replica = Self::new(&self.settings)?;
+        let mut copy = self.command("pg_basebackup");
+        copy.arg("-h").arg(&self.folder);
+        copy.args(["-U", "tidings", "-X", "stream", "-R", "--no-sync"]);
+        finished(copy.args(["--checkpoint=fast", "-D"]).arg(replica.data()))?;
+        replica.start_process(false)?;
+        self.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")?;
+        self.execute("SELECT pg_reload_conf()")?;
+        Ok(replica)
+    }
+
+    /// Makes a replica the primary.
+    pub fn promote(&self) -> io::Result<()> {
+        let mut promote = self.command("pg_ctl");
+        finished(promote.args(["promote", "-w", "-D"]).arg(self.data()))
+    }
+
+    /// Executes a statement as the superuser `tidings`.
+    pub fn execute(&self, sql: &str) -> io::Result<()> {
+        let mut psql = self.command("psql");
+        psql.arg("-h").arg(&self.folder);
+        psql.args(["-U", "tidings", "-d", "postgres", "-X", "-q"]);
+        psql.args(["-v", "ON_ERROR_STOP=1", "-p"]);
+        finished(psql.arg(self.port_number()).args(["-c", sql]))
+    }
+
+    fn new(settings: &[&'static str]) -> io::Result<Self> {
         let binaries =
             find_binaries().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, INSTALL))?;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder =
-            std::env::temp_dir().join(format!("tidings-postgres-{}-{number}", std::process::id()));
-        fs::create_dir_all(&folder)?;
-        let mut server = Self {
-            folder,
+        let server = Self {
+            folder: fresh_folder("postgres")?,
             binaries,
             settings: settings.to_vec(),
-            environment: environment.to_vec(),
+            environment: Vec::new(),
+            port: None,
             watchdog: None,
         };
-        if let Some((user, group)) = server.other_user() {
-            chown(&server.folder, Some(user), Some(group))?;
-        }
-        let mut initdb = server.command("initdb");
+        server.give_away(&server.folder)?;
+        Ok(server)
+    }
+
+    fn create_cluster(&self) -> io::Result<()> {
+        let mut initdb = self.command("initdb");
         initdb.args([
             "--username=tidings",
             "--auth=trust",
@@ -69,9 +129,7 @@ impl PostgresServer {
             "--locale=C.UTF-8",
             "-D",
         ]);
-        finished(initdb.arg(server.data()))?;
-        server.start_process(false)?;
-        Ok(server)
+        finished(initdb.arg(self.data()))
     }
 
     /// Which server would be started, as its binary says: "15.4 (Debian …)".
@@ -88,13 +146,30 @@ impl PostgresServer {
 
     /// The address of a database on this server.
     pub fn address(&self, database: &str) -> String {
-        let host = self.folder.display().to_string().replace('/', "%2F");
-        format!("postgres://tidings@{host}/{database}")
+        let host = socket_host(&self.folder);
+        match self.port {
+            Some(port) => format!("postgres://tidings@{host}:{port}/{database}"),
+            None => format!("postgres://tidings@{host}/{database}"),
+        }
     }
 
-    /// The socket on which it listens, and its only one.
+    /// The folder of its socket, as a host in an address.
+    pub fn host(&self) -> String {
+        socket_host(&self.folder)
+    }
+
+    /// The port of a server that listens on loopback.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    fn port_number(&self) -> String {
+        self.port.unwrap_or(5432).to_string()
+    }
+
+    /// The socket on which it listens.
     pub fn socket(&self) -> PathBuf {
-        self.folder.join(".s.PGSQL.5432")
+        self.folder.join(format!(".s.PGSQL.{}", self.port_number()))
     }
 
     /// Creates an empty database and returns its address.
@@ -105,6 +180,7 @@ impl PostgresServer {
             createdb
                 .arg("-h")
                 .arg(&self.folder)
+                .args(["-p", &self.port_number()])
                 .args(["-U", "tidings", &name]),
         )?;
         Ok(self.address(&name))
@@ -137,9 +213,15 @@ impl PostgresServer {
             .arg(self.binaries.join("postgres"))
             .arg("-D")
             .arg(self.data());
+        let listen = match self.port {
+            Some(_) => "listen_addresses=127.0.0.1",
+            None => "listen_addresses=",
+        };
         watchdog.arg("-k").arg(&self.folder).args([
+            "-p",
+            &self.port_number(),
             "-c",
-            "listen_addresses=",
+            listen,
             "-c",
             "max_connections=200",
         ]);
@@ -159,7 +241,7 @@ impl PostgresServer {
             .stdout(log.try_clone()?)
             .stderr(log)
             .current_dir("/");
-        if let Some((user, group)) = self.other_user() {
+        if let Some((user, group)) = other_user() {
             watchdog.uid(user).gid(group);
         }
         self.watchdog = Some(watchdog.spawn()?);
@@ -173,6 +255,7 @@ impl PostgresServer {
             ready
                 .arg("-h")
                 .arg(&self.folder)
+                .args(["-p", &self.port_number()])
                 .args(["-U", "tidings", "-q"]);
             if ready.status()?.success() {
                 return Ok(());
@@ -198,28 +281,17 @@ impl PostgresServer {
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        if let Some((user, group)) = self.other_user() {
+        if let Some((user, group)) = other_user() {
             command.uid(user).gid(group);
         }
         command
     }
 
-    /// PostgreSQL refuses to run as root: then it runs as its own user, or as
-    /// nobody.
-    fn other_user(&self) -> Option<(u32, u32)> {
-        let me = fs::metadata("/proc/self").ok()?;
-        if me.uid() != 0 {
-            return None;
+    fn give_away(&self, path: &Path) -> io::Result<()> {
+        match other_user() {
+            Some((user, group)) => chown(path, Some(user), Some(group)),
+            None => Ok(()),
         }
-        let users = fs::read_to_string("/etc/passwd").ok()?;
-        let user = |name: &str| {
-            let line = users
-                .lines()
-                .find(|line| line.split(':').next() == Some(name))?;
-            let mut fields = line.split(':').skip(2);
-            Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-        };
-        user("postgres").or_else(|| user("nobody"))
     }
 
     fn end_watchdog(&mut self) {
@@ -284,6 +356,108 @@ impl PostgresServer {
         self.start_process(true)?;
         Ok(self)
     }
+}
+
+/// PgBouncer in transaction mode in front of a server. Each transaction goes to the
+/// server connection that has waited longest, so that two in a row rarely share one.
+#[derive(Debug)]
+pub struct PgBouncer {
+    folder: PathBuf,
+    watchdog: Child,
+}
+
+impl PgBouncer {
+    /// Starts it with two server connections; `None` where it is not installed.
+    pub fn start(server: &PostgresServer) -> io::Result<Option<Self>> {
+        let found = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];
+        let Some(program) = found.iter().find(|path| Path::new(path).exists()) else {
+            return Ok(None);
+        };
+        let folder = fresh_folder("pgbouncer")?;
+        let (path, to) = (folder.display(), server.folder.display());
+        let port = server.port_number();
+        fs::write(folder.join("users"), "\"tidings\" \"\"\n")?;
+        fs::write(
+            folder.join("pgbouncer.ini"),
+            format!(
+                "[databases]\n* = host={to} port={port}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n\
+                 unix_socket_dir = {path}\nauth_type = trust\nauth_file = {path}/users\npool_mode = transaction\n\
+                 default_pool_size = 2\nmin_pool_size = 2\nserver_round_robin = 1\nmax_client_conn = 100\n"
+            ),
+        )?;
+        let log = fs::File::create(folder.join("log"))?;
+        let mut watchdog = Command::new("sh");
+        // A shell starts it deaf to QUIT.
+        watchdog.args(["-c", &WATCHDOG.replace("QUIT", "TERM"), program]);
+        watchdog.arg(folder.join("pgbouncer.ini")).current_dir("/");
+        watchdog.stdin(Stdio::piped()).stdout(log.try_clone()?);
+        if let Some((user, group)) = other_user() {
+            for path in [
+                &folder,
+                &folder.join("users"),
+                &folder.join("pgbouncer.ini"),
+            ] {
+                chown(path, Some(user), Some(group))?;
+            }
+            watchdog.uid(user).gid(group);
+        }
+        let watchdog = watchdog.stderr(log).spawn()?;
+        let bouncer = Self { folder, watchdog };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        // The file of the socket is there before it accepts connections.
+        while UnixStream::connect(bouncer.folder.join(".s.PGSQL.6432")).is_err() {
+            if Instant::now() > deadline {
+                let log = fs::read_to_string(bouncer.folder.join("log"))?;
+                return Err(io::Error::other(format!("PgBouncer did not start: {log}")));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(Some(bouncer))
+    }
+
+    /// The address of a database of the server behind it.
+    pub fn address(&self, database: &str) -> String {
+        let host = socket_host(&self.folder);
+        format!("postgres://tidings@{host}:6432/{database}")
+    }
+}
+
+impl Drop for PgBouncer {
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        // It ends by itself now; how it ends does not matter.
+        let _ = self.watchdog.wait();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// PostgreSQL refuses to run as root: then it runs as its own user, or as nobody.
+fn other_user() -> Option<(u32, u32)> {
+    let me = fs::metadata("/proc/self").ok()?;
+    if me.uid() != 0 {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let user = |name: &str| {
+        let line = users
+            .lines()
+            .find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    };
+    user("postgres").or_else(|| user("nobody"))
+}
+
+/// The folder of a socket, as a host in an address.
+fn socket_host(folder: &Path) -> String {
+    folder.display().to_string().replace('/', "%2F")
+}
+
+fn fresh_folder(of: &str) -> io::Result<PathBuf> {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("tidings-{of}-{}-{number}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 fn fresh_name() -> String {

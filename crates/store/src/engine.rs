@@ -14,6 +14,7 @@ use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::Moment;
 use crate::near_duplicates::NearDuplicate;
+use crate::options::ConnectionCounts;
 use crate::submission::Prepared;
 
 /// The seam between the contract and the two databases. A call that failed with a
@@ -106,6 +107,11 @@ pub(crate) trait Engine: Send + Sync + Debug {
 
     /// Where the data is, for messages. Never with a password.
     fn location(&self) -> &str;
+
+    /// The connections of this process, where there is a server.
+    fn connections(&self) -> Option<ConnectionCounts> {
+        None
+    }
 }
 
 /// Where an engine stores leases and due times.

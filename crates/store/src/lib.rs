@@ -66,7 +66,7 @@ pub use migrate_store::{CopyProgress, copy_store};
 pub use moment::Moment;
 pub use near_duplicates::NearDuplicate;
 pub use new_document::NewDocument;
-pub use options::StoreOptions;
+pub use options::{ConnectionCounts, StoreOptions};
 pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
 pub use shared_values::SharedValue;

@@ -13,6 +13,9 @@ pub struct StoreOptions {
     pub max_per_host: u16,
     /// Connections of this process to PostgreSQL.
     pub connections: usize,
+    /// A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL:
+    /// nothing is kept in a session.
+    pub pooler: bool,
     pub(crate) clock: Clock,
     pub(crate) migrate_to: Option<i64>,
 }
@@ -23,6 +26,7 @@ impl Default for StoreOptions {
             host_delay: Duration::from_secs(1),
             max_per_host: 1,
             connections: 6,
+            pooler: false,
             clock: Clock::Database,
             migrate_to: None,
         }
@@ -45,6 +49,16 @@ impl StoreOptions {
             ..self
         }
     }
+}
+
+/// The connections of this process to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionCounts {
+    pub open: u64,
+    /// Of the open ones.
+    pub idle: u64,
+    /// Operations that wait for a connection.
+    pub waiting: u64,
 }
 
 /// Where the time comes from.

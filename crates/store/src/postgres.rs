@@ -2,6 +2,7 @@
 //! batches, plain statements. Everybody locks in one order, so that submits, claims and
 //! completions can't deadlock: titles, hosts, rows of their URLs, texts, documents.
 
+mod address;
 mod claim;
 mod complete;
 mod deliveries;
@@ -10,13 +11,13 @@ mod near_duplicates;
 mod pool;
 mod rows;
 mod submit;
+mod tls;
 
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tidings_document::Sketch;
-use tokio_postgres::Config;
 
 use crate::clock::{ClockJump, StoreClock};
 use crate::complete::PreparedCompletion;
@@ -28,35 +29,28 @@ use crate::frontier::{ClaimRequest, Claimed, LeaseToken, Verdict};
 use crate::ids::FrontierId;
 use crate::moment::Moment;
 use crate::near_duplicates::NearDuplicate;
-use crate::options::StoreOptions;
+use crate::options::{ConnectionCounts, StoreOptions};
 use crate::schema::{MIGRATIONS, SCHEMA_VERSION, VERSION_TABLE};
 use crate::submission::Prepared;
 
-use pool::{Connection, Pool};
+use address::Address;
+use pool::{Connection, Pool, Sessions};
 
 /// The advisory lock of schema migrations: an arbitrary number, unique to Tidings.
 const MIGRATION_LOCK: i64 = 0x7469_6469_6e67_7301;
 
 #[derive(Debug)]
 pub(crate) struct PostgresEngine {
-    location: String,
     pool: Pool,
     clock: StoreClock,
     delay_ms: i32,
     max_in_flight: i16,
 }
 
-fn parse_address(address: &str) -> Result<Config> {
-    let wrong = |error: tokio_postgres::Error| StoreError::Address {
-        address: without_password(address),
-        why: error.to_string(),
-    };
-    address.parse().map_err(wrong)
-}
-
 /// The version of the schema, if there is a store; read-only.
 pub(crate) async fn schema_version(address: &str) -> Result<Option<i64>> {
-    let pool = Pool::new(parse_address(address)?, without_password(address), 1);
+    // There may be a pooler, and two statements need nothing of their session.
+    let pool = Pool::new(Address::parse(address)?, 1, Sessions::Pooled)?;
     let mut connection = pool.get().await?;
     let known = "SELECT CAST(to_regclass('schema_version') AS TEXT)";
     let rows = connection.query(known, &[]).await?;
@@ -72,11 +66,13 @@ pub(crate) async fn schema_version(address: &str) -> Result<Option<i64>> {
 
 impl PostgresEngine {
     pub(crate) async fn open(address: &str, options: &StoreOptions) -> Result<Self> {
-        let config = parse_address(address)?;
-        let location = without_password(address);
+        let sessions = match options.pooler {
+            true => Sessions::Pooled,
+            false => Sessions::Own,
+        };
+        let address = Address::parse(address)?;
         let engine = Self {
-            pool: Pool::new(config, location.clone(), options.connections.max(1)),
-            location,
+            pool: Pool::new(address, options.connections, sessions)?,
             clock: StoreClock::new(options.clock.clone()),
             delay_ms: i32::try_from(options.host_delay.as_millis()).unwrap_or(i32::MAX),
             max_in_flight: i16::try_from(options.max_per_host.max(1)).unwrap_or(i16::MAX),
@@ -102,7 +98,7 @@ impl PostgresEngine {
         let found: i64 = row.first().map_or(0, |row| row.get(0));
         if found > SCHEMA_VERSION {
             return Err(StoreError::TooNew {
-                location: self.location.clone(),
+                location: self.pool.location().to_owned(),
                 found,
                 known: SCHEMA_VERSION,
             });
@@ -283,20 +279,6 @@ async fn last_event(connection: &mut Connection<'_>) -> Result<Option<i64>> {
 /// which then expires.
 const VOLATILE: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 const DURABLE: &str = "BEGIN";
-
-/// The address without its password, for messages.
-fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else {
-        return address.to_owned();
-    };
-    match rest.rsplit_once('@') {
-        Some((user, host)) => {
-            let name = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{name}@{host}")
-        }
-        None => address.to_owned(),
-    }
-}
 
 #[async_trait]
 impl Engine for PostgresEngine {
@@ -506,26 +488,10 @@ impl Engine for PostgresEngine {
     }
 
     fn location(&self) -> &str {
-        &self.location
+        self.pool.location()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::without_password;
-
-    #[test]
-    fn a_password_is_never_shown() {
-        let rows = [
-            (
-                "postgres://me:secret@db/tidings",
-                "postgres://me@db/tidings",
-            ),
-            ("postgres://me@db/tidings", "postgres://me@db/tidings"),
-            ("postgres://db/tidings", "postgres://db/tidings"),
-        ];
-        for (address, shown) in rows {
-            assert_eq!(without_password(address), shown);
-        }
+    fn connections(&self) -> Option<ConnectionCounts> {
+        Some(self.pool.counts())
     }
 }

@@ -21,7 +21,7 @@ use crate::frontier::{
 use crate::ids::{FrontierId, skip_ids};
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
-use crate::options::StoreOptions;
+use crate::options::{ConnectionCounts, StoreOptions};
 use crate::postgres::{self, PostgresEngine};
 use crate::sqlite::{self, SqliteEngine};
 use crate::submission::{BATCH, Plan, Position};
@@ -72,6 +72,11 @@ impl Store {
     /// Where the data is, without any password.
     pub fn location(&self) -> &str {
         self.engine.location()
+    }
+
+    /// The connections of this process, where there is a server.
+    pub fn connections(&self) -> Option<ConnectionCounts> {
+        self.engine.connections()
     }
 
     /// The delay between two requests to a host that specifies none.

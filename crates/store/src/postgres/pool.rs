@@ -1,20 +1,31 @@
-//! A connection pool; connections are opened on demand and reused. One that is
-//! returned inside a transaction, or broken, is closed instead, which rolls back
-//! whatever was not committed.
+//! The connections of one process to PostgreSQL, opened on demand and reused. One
+//! that is returned inside a transaction, or broken, is closed instead, which rolls
+//! back whatever was not committed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use deadpool_postgres::{
+    ClientWrapper, Connect, Hook, HookError, Manager, ManagerConfig, Metrics, Object, PoolError,
+    QueueMode, RecyclingMethod, Runtime,
+};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, NoTls, Row, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::debug;
 
+use super::address::Address;
 use crate::error::{Result, StoreError};
+use crate::options::ConnectionCounts;
 
-/// For connecting and setting up the session.
+/// For connecting to one host and setting up the session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A silent network is detected after this time on both sides: here, to reconnect;
@@ -23,6 +34,14 @@ const TCP_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A statement that takes longer means that the server is unavailable.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A connection that was idle for longer is checked before it is used again; a check
+/// is a round trip, which would cost a busy process more than it brings.
+const CHECK_AFTER_IDLE: Duration = Duration::from_secs(10);
+
+/// A connection that is older is replaced: its server process has grown, and behind
+/// a name there may be another server by now.
+const MAX_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
 /// Prepared statements cached per connection. The hot path has a few dozen; only
 /// lists and copies create many, each for one use.
@@ -39,90 +58,91 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
     SET tcp_keepalives_interval = 1;
     SET client_min_messages = warning";
 
+/// Behind a pooler a session is another's in the next transaction: what matters is
+/// set for each.
+const TRANSACTION: &str = "SET LOCAL idle_in_transaction_session_timeout = '60s';
+    SET LOCAL lock_timeout = '20s'";
+
+/// Whether sessions are ours alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sessions {
+    Own,
+    /// A pooler in transaction mode gives each transaction any session: nothing may
+    /// be left in one, so statements have no names.
+    Pooled,
+}
+
 #[derive(Debug)]
 pub(super) struct Pool {
-    config: Config,
+    pool: deadpool_postgres::Pool,
     location: String,
-    idle: Mutex<Vec<Opened>>,
-    free: Semaphore,
+    sessions: Sessions,
+    /// With pooled sessions: what is known of statements, by their text.
+    shapes: Mutex<HashMap<String, Arc<Shape>>>,
 }
 
-struct Opened {
-    client: Client,
-    prepared: HashMap<String, Statement>,
-}
-
-impl std::fmt::Debug for Opened {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Opened")
-            .field("prepared", &self.prepared.len())
-            .finish()
-    }
+/// The types of a statement's parameters, and whether it returns rows.
+#[derive(Debug)]
+struct Shape {
+    parameters: Vec<Type>,
+    returns_rows: bool,
 }
 
 impl Pool {
-    pub(super) fn new(mut config: Config, location: String, connections: usize) -> Self {
-        config
-            .connect_timeout(CONNECT_TIMEOUT)
-            .tcp_user_timeout(TCP_TIMEOUT)
-            .keepalives_idle(TCP_TIMEOUT / 2)
-            .keepalives_interval(Duration::from_secs(1));
-        Self {
-            config,
+    pub(super) fn new(address: Address, connections: usize, sessions: Sessions) -> Result<Self> {
+        let location = address.location.clone();
+        let time = CONNECT_TIMEOUT * u32::try_from(address.hosts.len()).unwrap_or(1);
+        let manager = Manager::from_connect(
+            Config::new(),
+            Hosts::new(address, sessions),
+            ManagerConfig {
+                recycling_method: RecyclingMethod::Fast,
+            },
+        );
+        let pool = deadpool_postgres::Pool::builder(manager)
+            .max_size(connections.max(1))
+            .create_timeout(Some(time))
+            .queue_mode(QueueMode::Lifo)
+            .pre_recycle(Hook::async_fn(|client, metrics| {
+                Box::pin(check(client, metrics))
+            }))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|error| StoreError::Failed {
+                location: location.clone(),
+                why: error.to_string(),
+            })?;
+        Ok(Self {
+            pool,
             location,
-            idle: Mutex::default(),
-            free: Semaphore::new(connections),
+            sessions,
+            shapes: Mutex::default(),
+        })
+    }
+
+    pub(super) fn location(&self) -> &str {
+        &self.location
+    }
+
+    pub(super) fn counts(&self) -> ConnectionCounts {
+        let status = self.pool.status();
+        ConnectionCounts {
+            open: status.size as u64,
+            idle: status.available as u64,
+            waiting: status.waiting as u64,
         }
     }
 
     pub(super) async fn get(&self) -> Result<Connection<'_>> {
-        // The semaphore is never closed.
-        let permit = self
-            .free
-            .acquire()
-            .await
-            .map_err(|error| self.unavailable(error))?;
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        let opened = match idle.filter(|opened| !opened.client.is_closed()) {
-            Some(opened) => opened,
-            None => self.connect().await?,
-        };
+        let object = self.pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => self.unavailable(error),
+            error => self.unavailable(error),
+        })?;
         Ok(Connection {
             pool: self,
-            opened: Some(opened),
+            object: Some(object),
             in_transaction: false,
             is_broken: false,
-            _permit: permit,
-        })
-    }
-
-    async fn connect(&self) -> Result<Opened> {
-        let opened = tokio::time::timeout(CONNECT_TIMEOUT, self.open()).await;
-        opened.map_err(|elapsed| self.unavailable(elapsed))?
-    }
-
-    async fn open(&self) -> Result<Opened> {
-        let (client, connection) = self
-            .config
-            .connect(NoTls)
-            .await
-            .map_err(|error| self.unavailable(error))?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                debug!(%error, "database connection closed");
-            }
-        });
-        client
-            .batch_execute(SESSION)
-            .await
-            .map_err(|error| self.translate(&error))?;
-        Ok(Opened {
-            client,
-            prepared: HashMap::new(),
         })
     }
 
@@ -171,39 +191,132 @@ impl Pool {
     }
 }
 
+/// Decides whether an idle connection may be used again.
+async fn check(
+    client: &mut ClientWrapper,
+    metrics: &Metrics,
+) -> std::result::Result<(), HookError> {
+    if client.is_closed() {
+        return Err(HookError::message("closed"));
+    }
+    if metrics.age() > MAX_LIFETIME {
+        return Err(HookError::message("too old"));
+    }
+    if metrics.last_used() > CHECK_AFTER_IDLE {
+        timeout(CONNECT_TIMEOUT, client.check_connection())
+            .await
+            .map_err(|_| HookError::message("silent"))?
+            .map_err(HookError::Backend)?;
+    }
+    Ok(())
+}
+
+/// The hosts of an address: the first that can be used is connected to.
+struct Hosts {
+    configs: Vec<Config>,
+    tls: MakeRustlsConnect,
+    sessions: Sessions,
+}
+
+type Opened = std::result::Result<(Client, JoinHandle<()>), tokio_postgres::Error>;
+
+impl Hosts {
+    fn new(address: Address, sessions: Sessions) -> Self {
+        let mut configs = address.hosts;
+        for config in &mut configs {
+            config
+                .connect_timeout(CONNECT_TIMEOUT)
+                .tcp_user_timeout(TCP_TIMEOUT)
+                .keepalives_idle(TCP_TIMEOUT / 2)
+                .keepalives_interval(Duration::from_secs(1));
+        }
+        Self {
+            configs,
+            tls: address.tls,
+            sessions,
+        }
+    }
+
+    async fn open(&self, config: &Config) -> Opened {
+        let first = match self.open_once(config).await {
+            Err(error) if config.get_ssl_mode() == SslMode::Prefer => error,
+            result => return result,
+        };
+        // As libpq does: TLS was tried first, and is not required.
+        let code = first.as_db_error().map(|error| error.code());
+        if code.is_some_and(|code| *code != SqlState::INVALID_AUTHORIZATION_SPECIFICATION) {
+            return Err(first);
+        }
+        let mut plain = config.clone();
+        plain.ssl_mode(SslMode::Disable);
+        self.open_once(&plain).await.map_err(|_| first)
+    }
+
+    async fn open_once(&self, config: &Config) -> Opened {
+        let (client, connection) = config.connect(self.tls.clone()).await?;
+        let task = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%error, "database connection closed");
+            }
+        });
+        if self.sessions == Sessions::Own {
+            client.batch_execute(SESSION).await?;
+        }
+        Ok((client, task))
+    }
+}
+
+impl Connect for Hosts {
+    fn connect(&self, _: &Config) -> Pin<Box<dyn Future<Output = Opened> + Send + '_>> {
+        Box::pin(async move {
+            let Some((last, others)) = self.configs.split_last() else {
+                // An address has at least one host; connecting says what is missing.
+                return self.open(&Config::new()).await;
+            };
+            for config in others {
+                match timeout(CONNECT_TIMEOUT, self.open(config)).await {
+                    Ok(Ok(opened)) => return Ok(opened),
+                    Ok(Err(error)) => debug!(%error, "database host skipped"),
+                    Err(error) => debug!(%error, "database host skipped"),
+                }
+            }
+            // The pool's own limit is the sum over all hosts.
+            self.open(last).await
+        })
+    }
+}
+
 /// A connection in use. Goes back to the pool when dropped outside of a
 /// transaction.
 pub(super) struct Connection<'a> {
     pool: &'a Pool,
-    opened: Option<Opened>,
+    object: Option<Object>,
     in_transaction: bool,
     is_broken: bool,
-    _permit: SemaphorePermit<'a>,
 }
 
 impl Drop for Connection<'_> {
     fn drop(&mut self) {
-        let clean = !self.in_transaction && !self.is_broken;
-        if let Some(opened) = self.opened.take().filter(|_| clean) {
-            self.pool
-                .idle
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(opened);
+        let is_clean = !self.in_transaction && !self.is_broken;
+        if let Some(object) = self.object.take().filter(|_| !is_clean) {
+            drop(Object::take(object));
         }
     }
 }
 
 impl Connection<'_> {
-    fn opened(&mut self) -> &mut Opened {
-        self.opened
-            .as_mut()
+    fn client(&self) -> &Object {
+        self.object
+            .as_ref()
             .expect("the connection is present until it is dropped")
     }
 
     pub(super) async fn begin(&mut self, how: &str) -> Result<()> {
         self.in_transaction = true;
-        self.batch(how).await
+        match self.pool.sessions {
+            Sessions::Own => self.batch(how).await,
+            Sessions::Pooled => self.batch(&format!("{how}; {TRANSACTION}")).await,
+        }
     }
 
     pub(super) async fn commit(&mut self) -> Result<()> {
@@ -214,10 +327,8 @@ impl Connection<'_> {
 
     /// Several statements without parameters.
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
-        let pool = self.pool;
-        let result =
-            tokio::time::timeout(STATEMENT_TIMEOUT, self.opened().client.batch_execute(sql)).await;
-        self.checked(result, pool)
+        let result = timeout(STATEMENT_TIMEOUT, self.client().batch_execute(sql)).await;
+        self.checked(result)
     }
 
     pub(super) async fn query(
@@ -225,14 +336,20 @@ impl Connection<'_> {
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>> {
-        let statement = self.prepared(sql).await?;
-        let pool = self.pool;
-        let result = tokio::time::timeout(
-            STATEMENT_TIMEOUT,
-            self.opened().client.query(&statement, values),
-        )
-        .await;
-        self.checked(result, pool)
+        let result = match self.pool.sessions {
+            Sessions::Own => {
+                let statement = self.prepared(sql).await?;
+                let rows = self.client().query(&statement, values);
+                timeout(STATEMENT_TIMEOUT, rows).await
+            }
+            Sessions::Pooled => {
+                let shape = self.shape(sql).await?;
+                let values = shape.typed(values);
+                let rows = self.client().query_typed(sql, &values);
+                timeout(STATEMENT_TIMEOUT, rows).await
+            }
+        };
+        self.checked(result)
     }
 
     pub(super) async fn execute(
@@ -240,30 +357,65 @@ impl Connection<'_> {
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<u64> {
-        let statement = self.prepared(sql).await?;
-        let pool = self.pool;
-        let result = tokio::time::timeout(
-            STATEMENT_TIMEOUT,
-            self.opened().client.execute(&statement, values),
-        )
-        .await;
-        self.checked(result, pool)
+        let result = match self.pool.sessions {
+            Sessions::Own => {
+                let statement = self.prepared(sql).await?;
+                let changed = self.client().execute(&statement, values);
+                timeout(STATEMENT_TIMEOUT, changed).await
+            }
+            Sessions::Pooled => {
+                let shape = self.shape(sql).await?;
+                let values = shape.typed(values);
+                let changed = self.client().execute_typed(sql, &values);
+                timeout(STATEMENT_TIMEOUT, changed).await
+            }
+        };
+        self.checked(result)
     }
 
-    pub(super) async fn prepared(&mut self, sql: &str) -> Result<Statement> {
-        if let Some(statement) = self.opened().prepared.get(sql) {
-            return Ok(statement.clone());
+    /// Whether a statement returns rows.
+    pub(super) async fn returns_rows(&mut self, sql: &str) -> Result<bool> {
+        Ok(match self.pool.sessions {
+            Sessions::Own => !self.prepared(sql).await?.columns().is_empty(),
+            Sessions::Pooled => self.shape(sql).await?.returns_rows,
+        })
+    }
+
+    async fn prepared(&mut self, sql: &str) -> Result<tokio_postgres::Statement> {
+        let client = self.client();
+        if client.statement_cache.size() > MAX_PREPARED_STATEMENTS {
+            client.statement_cache.clear();
         }
-        let pool = self.pool;
-        let result =
-            tokio::time::timeout(STATEMENT_TIMEOUT, self.opened().client.prepare(sql)).await;
-        let statement = self.checked(result, pool)?;
-        let prepared = &mut self.opened().prepared;
-        if prepared.len() == MAX_PREPARED_STATEMENTS {
-            prepared.clear();
+        let result = timeout(STATEMENT_TIMEOUT, client.prepare_cached(sql)).await;
+        self.checked(result)
+    }
+
+    /// Prepares a statement once in this process to learn its types. Its name is gone
+    /// before the transaction ends, and the session with it.
+    async fn shape(&mut self, sql: &str) -> Result<Arc<Shape>> {
+        if let Some(shape) = self.pool.known_shapes().get(sql) {
+            return Ok(Arc::clone(shape));
         }
-        prepared.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
+        let is_alone = !self.in_transaction;
+        if is_alone {
+            self.begin("BEGIN").await?;
+        }
+        let result = timeout(STATEMENT_TIMEOUT, self.client().prepare(sql)).await;
+        let statement = self.checked(result)?;
+        let shape = Arc::new(Shape {
+            parameters: statement.params().to_vec(),
+            returns_rows: !statement.columns().is_empty(),
+        });
+        drop(statement);
+        if is_alone {
+            self.commit().await?;
+        }
+        let mut shapes = self.pool.known_shapes();
+        if shapes.len() >= MAX_PREPARED_STATEMENTS {
+            shapes.clear();
+        }
+        shapes.insert(sql.to_owned(), Arc::clone(&shape));
+        Ok(shape)
     }
 
     fn checked<T>(
@@ -272,19 +424,33 @@ impl Connection<'_> {
             std::result::Result<T, tokio_postgres::Error>,
             tokio::time::error::Elapsed,
         >,
-        pool: &Pool,
     ) -> Result<T> {
         match result {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) => {
-                self.is_broken = self.is_broken || error.is_closed();
-                Err(pool.translate(&error))
+                // A server that has become read-only is no longer the primary.
+                let is_read_only = error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
+                self.is_broken = self.is_broken || error.is_closed() || is_read_only;
+                Err(self.pool.translate(&error))
             }
             Err(elapsed) => {
                 // A late response must not reach the next user of the connection.
                 self.is_broken = true;
-                Err(pool.unavailable(elapsed))
+                Err(self.pool.unavailable(elapsed))
             }
         }
+    }
+}
+
+impl Pool {
+    fn known_shapes(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Shape>>> {
+        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shape {
+    fn typed<'v>(&self, values: &[&'v (dyn ToSql + Sync)]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
+        let types = self.parameters.iter().cloned();
+        values.iter().copied().zip(types).collect()
     }
 }

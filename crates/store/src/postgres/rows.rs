@@ -48,12 +48,7 @@ pub(super) async fn run(
 async fn run_one(connection: &mut Connection<'_>, statement: &Statement) -> Result<QueryResult> {
     let values: Vec<&(dyn ToSql + Sync)> =
         statement.values.iter().map(|value| value as _).collect();
-    if connection
-        .prepared(&statement.sql)
-        .await?
-        .columns()
-        .is_empty()
-    {
+    if !connection.returns_rows(&statement.sql).await? {
         let changed = connection.execute(&statement.sql, &values).await?;
         return Ok(QueryResult {
             rows: Vec::new(),
