@@ -24,6 +24,10 @@ use crate::config_error::ConfigError;
 #[derive(Debug)]
 pub(crate) struct Config {
     store: String,
+    /// Connections of this process to PostgreSQL.
+    pub(crate) store_connections: usize,
+    /// A pooler in transaction mode is in front of PostgreSQL.
+    pub(crate) has_pooler: bool,
     data_dir: PathBuf,
     pub(crate) log: LogConfig,
     pub(crate) net: NetConfig,
@@ -130,6 +134,8 @@ impl Config {
     fn from_settings(settings: &Settings) -> Self {
         Self {
             store: settings.text("store").to_owned(),
+            store_connections: settings.get("store.connections"),
+            has_pooler: settings.get("store.pooler"),
             data_dir: PathBuf::from(settings.text("data_dir")),
             log: LogConfig {
                 level: settings.get("log.level"),

@@ -24,6 +24,8 @@ pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failur
     let mut options = StoreOptions::default();
     options.host_delay = config.fetch.host_delay;
     options.max_per_host = config.fetch.max_per_host;
+    options.connections = config.store_connections;
+    options.pooler = config.has_pooler;
     Store::open(address, &options)
         .await
         .map_err(|error| match error {

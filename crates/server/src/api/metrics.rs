@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tidings_store::{Moment, OutboxState, Stats};
+use tidings_store::{ConnectionCounts, Moment, OutboxState, Stats};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -54,6 +54,9 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     let mut registry = Registry::with_prefix("tidings");
     let stats = store.stats().await?;
     register_frontier(&mut registry, &stats);
+    if let Some(connections) = store.connections() {
+        register_connections(&mut registry, connections);
+    }
     let overdue = Seconds::default();
     overdue.set(
         store
@@ -85,6 +88,27 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     let sessions = app.access.sessions() as i64;
     gauge(&mut registry, "sessions", "Dashboard sessions", sessions);
     Ok(registry)
+}
+
+fn register_connections(registry: &mut Registry, connections: ConnectionCounts) {
+    let rows = [
+        ("open", "Open connections to the store", connections.open),
+        ("idle", "Open connections that are idle", connections.idle),
+        (
+            "waiting",
+            "Operations that wait for a connection",
+            connections.waiting,
+        ),
+    ];
+    for (what, help, count) in rows {
+        let name = format!("store_connections_{what}");
+        gauge(
+            registry,
+            &name,
+            help,
+            i64::try_from(count).unwrap_or(i64::MAX),
+        );
+    }
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &MigrateSchemaArgs, config: &Config, json: bool) -> Resu
     {
         return Err(Failure::Command(anyhow::anyhow!("{path} does not exist")));
     }
-    let options = StoreOptions::default().at_schema_version(args.to);
+    let mut options = StoreOptions::default().at_schema_version(args.to);
+    options.pooler = config.has_pooler;
     let store = runtime
         .block_on(Store::open(&address, &options))
         .context("the schema was not migrated")?;

@@ -185,7 +185,12 @@ impl Settings {
             let mut table = file.table.clone();
             table.remove("sinks");
             for (key, value) in flatten(&table) {
-                set(&key, value, Origin::File(file.path.clone()), &place);
+                // A file can't have both `store` and `[store]`.
+                let key = match key.as_str() {
+                    "store.address" => "store",
+                    key => key,
+                };
+                set(key, value, Origin::File(file.path.clone()), &place);
             }
         }
         for setting in SETTINGS {
@@ -355,6 +360,22 @@ mod tests {
             ]
         );
         assert_eq!(settings.text("demo.articles"), "100");
+    }
+
+    #[test]
+    fn the_store_is_an_address_or_a_table_with_one() {
+        let rows = [
+            ("store = \"postgres://db/x\"", "6"),
+            (
+                "[store]\naddress = \"postgres://db/x\"\nconnections = 9\n",
+                "9",
+            ),
+        ];
+        for (text, connections) in rows {
+            let settings = Settings::resolve(Some(&file(text)), &environment(&[]), &[]).unwrap();
+            assert_eq!(settings.text("store"), "postgres://db/x");
+            assert_eq!(settings.text("store.connections"), connections);
+        }
     }
 
     #[test]

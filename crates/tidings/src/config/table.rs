@@ -44,6 +44,20 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "store address; empty: tidings.db in the data folder",
     },
     Setting {
+        key: "store.connections",
+        other_names: &[],
+        default: "6",
+        kind: Kind::Number { min: 1, max: 200 },
+        about: "max connections of this process to PostgreSQL",
+    },
+    Setting {
+        key: "store.pooler",
+        other_names: &[],
+        default: "false",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "PostgreSQL is behind a pooler in transaction mode (PgBouncer)",
+    },
+    Setting {
         key: "data_dir",
         other_names: &[],
         default: "tidings-data",

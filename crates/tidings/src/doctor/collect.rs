@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use tidings_server::Health;
-use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store, StoreOptions};
+use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store};
 
 use super::feeds::{FailingSource, FeedFacts, OVERDUE_AFTER, SILENT_AFTER};
 use super::frontier::FrontierFacts;
@@ -58,14 +58,14 @@ async fn store_state(config: &Config) -> StoreState {
 
 async fn contents(store: &Store, config: &Config) -> tidings_store::Result<StoreContents> {
     Ok(StoreContents {
-        store: store_facts(store).await?,
+        store: store_facts(store, config).await?,
         frontier: frontier(store, config).await?,
         feeds: feeds(store, config).await?,
         sinks: sinks(store, config).await?,
     })
 }
 
-async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
+async fn store_facts(store: &Store, config: &Config) -> tidings_store::Result<StoreFacts> {
     let diagnostics = store.diagnostics().await?;
     let before = Moment::from(Timestamp::now());
     let store_time = store.now().await?;
@@ -77,7 +77,7 @@ async fn store_facts(store: &Store) -> tidings_store::Result<StoreFacts> {
         schema_version: SCHEMA_VERSION,
         bytes: diagnostics.bytes,
         connections: diagnostics.connections,
-        pool_size: StoreOptions::default().connections as u64,
+        pool_size: config.store_connections as u64,
         clock_offset: offset,
     })
 }
