@@ -12,8 +12,8 @@ use std::time::Duration;
 use tidings_engine::{FetchOptions, Recrawl, SourceSettings, Worker};
 use tidings_sim::{Act, RawServer};
 use tidings_store::{
-    Host, NewSource, Origin, Status, StoreOptions, StoredDocument, Submission, Target, UrlRow,
-    Verdict,
+    ClaimRequest, Completion, Host, NewSource, Origin, Outcome, Status, StoreOptions,
+    StoredDocument, Submission, Target, UrlRow, Verdict,
 };
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 use world::{HOUR, MINUTE, TestStore};
@@ -280,6 +280,36 @@ async fn an_unchanged_page_keeps_hash_and_validators_and_makes_no_revision() {
             "fetched"
         ]
     );
+}
+
+/// A validator of a page whose text was never read must not be sent: a 304 would
+/// leave it without a document for ever.
+#[tokio::test]
+async fn validators_of_a_page_that_was_never_read_are_not_sent() {
+    let fixture = Fixture::start().await;
+    let store = &fixture.test_store.store;
+    fixture.submit("/story").await;
+    let claimed = store.claim(&ClaimRequest::new(1, 1)).await.unwrap();
+    let outcome = Outcome::Fetched {
+        etag: Some("\"1\"".to_owned()),
+        last_modified: Some("Mon, 02 Nov 2026 06:00:00 GMT".to_owned()),
+        content_hash: None,
+        document: None,
+        again_in: Some(HOUR),
+    };
+    let completion = Completion::new(claimed.claims[0].lease_token, outcome);
+    assert_eq!(store.complete(&[completion]).await.unwrap(), [true]);
+    assert!(fixture.row("/story").await.etag.is_some());
+    fixture.test_store.advance(HOUR);
+    let head = "200 OK\r\nContent-Type: text/html";
+    fixture
+        .site
+        .set_response("/story", head, story("the new pier"));
+    fixture.work().await;
+    assert_eq!(fixture.site.requests("/story"), 1);
+    let sent = fixture.site.last_head();
+    assert!(!sent.contains("if-none-match") && !sent.contains("if-modified-since"));
+    assert!(fixture.document("/story").await.is_some());
 }
 
 #[tokio::test]

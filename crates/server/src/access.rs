@@ -90,6 +90,15 @@ impl Access {
         headers: &HeaderMap,
         peer: IpAddr,
     ) -> Result<Option<Principal>, Problem> {
+        self.identify_at(headers, peer, Instant::now()).await
+    }
+
+    async fn identify_at(
+        &self,
+        headers: &HeaderMap,
+        peer: IpAddr,
+        now: Instant,
+    ) -> Result<Option<Principal>, Problem> {
         if let Some(value) = headers.get(header::AUTHORIZATION) {
             let text = value.to_str().unwrap_or_default();
             let secret = text
@@ -110,7 +119,7 @@ impl Access {
         let principal = {
             let mut sessions = locked(&self.sessions);
             match sessions.get(&hash) {
-                Some(session) if session.ends > Instant::now() => session.principal.clone(),
+                Some(session) if session.ends > now => session.principal.clone(),
                 Some(_) => {
                     sessions.remove(&hash);
                     return Ok(None);
@@ -275,4 +284,40 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 pub(crate) fn constant_time_eq(a: &str, b: &str) -> bool {
     let (a, b) = (hash(a), hash(b));
     a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use tidings_store::StoreOptions;
+
+    #[tokio::test]
+    async fn a_session_ends_after_half_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+        let options = StoreOptions::default();
+        let store = Store::open(&address, &options).await.unwrap();
+        let secret = new_secret().unwrap();
+        store
+            .add_token("me", Role::Viewer, &secret, None)
+            .await
+            .unwrap();
+        let (access, peer) = (Access::new(store), IpAddr::from([127, 0, 0, 1]));
+        let before = Instant::now();
+        let value = access.log_in(&secret, peer).await.unwrap();
+        let after = Instant::now();
+        let mut headers = HeaderMap::new();
+        let cookie = format!("{COOKIE}={value}").parse().unwrap();
+        headers.insert(header::COOKIE, cookie);
+        let half_a_day = Duration::from_secs(12 * 3600);
+        let is_known = async |at: Instant| {
+            let found = access.identify_at(&headers, peer, at).await.unwrap();
+            found.is_some()
+        };
+        assert!(is_known(after).await);
+        assert!(is_known(before + half_a_day - Duration::from_secs(1)).await);
+        assert!(!is_known(after + half_a_day).await, "it has ended");
+        assert_eq!(access.sessions(), 0, "and is forgotten");
+    }
 }

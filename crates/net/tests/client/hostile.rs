@@ -78,6 +78,26 @@ async fn odd_responses_are_read_as_they_are_meant() {
     }
 }
 
+/// Each member is whole and decodes to nothing: only what is received counts.
+#[tokio::test]
+async fn a_body_that_never_decodes_to_anything_is_too_large_all_the_same() {
+    const EMPTY_MEMBER: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
+    let server = raw(|head| {
+        let members = match path(head) {
+            "/few" => 100,
+            _ => 20_000,
+        };
+        let body = EMPTY_MEMBER.repeat(members);
+        Act::answer("200 OK\r\nContent-Encoding: gzip", &body)
+    })
+    .await;
+    let client = client();
+    let few = get(&client, &format!("{}few", home(server.address()))).await;
+    assert_eq!(few.unwrap().body.len(), 0);
+    let failure = get(&client, &home(server.address())).await.unwrap_err();
+    assert_eq!(failure.code(), "too_large", "{failure}");
+}
+
 #[tokio::test]
 async fn a_film_is_left_after_the_first_bytes() {
     let film = [b"\0\0\0\x18ftypmp42".to_vec(), vec![7; 200 * 1024]].concat();
