@@ -11,7 +11,7 @@ use tidings_store::{Filter, Store, StoreOptions};
 
 use crate::api_client::{ApiClient, lines};
 use crate::child::BATCH;
-use crate::environment::{Environment, Process, blocking, chaos_command, web};
+use crate::environment::{CONFIG, Environment, Process, blocking, chaos_command, web};
 use crate::scenario::Measured;
 use crate::setting::{Setting, can_run};
 
@@ -94,7 +94,7 @@ pub(crate) async fn disk_full(setting: Setting) -> anyhow::Result<Measured> {
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let address = format!("sqlite:{}", disk.join("tidings.db").display());
-    env.configure(&mut command, &address, "disk", &[]);
+    env.configure(&mut command, CONFIG, &address, "disk", &[]);
     let mut process = env.spawn(command)?;
     let inside = |path: &Path| -> PathBuf {
         let root = format!("/proc/{}/root", process.id());

@@ -21,6 +21,8 @@ use crate::setting::{Engine, Setting};
 pub(crate) const HOST_DELAY: Duration = Duration::from_millis(20);
 /// The name of the index in the fake.
 pub(crate) const INDEX: &str = "raw_content";
+/// The configuration file of processes, unless they have another.
+pub(crate) const CONFIG: &str = "tidings.toml";
 
 pub(crate) struct Environment {
     pub(crate) sim: SimServer,
@@ -55,7 +57,17 @@ impl Environment {
                 blocking(|| postgres_database().context("PostgreSQL is not available")).await?
             }
         };
-        Self::at(setting, world, address, folder).await
+        Self::in_folder(setting, world, address, folder).await
+    }
+
+    /// With the store at this address.
+    pub(crate) async fn at(
+        setting: Setting,
+        world: WorldConfig,
+        address: String,
+    ) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir().context("no temporary folder")?;
+        Self::in_folder(setting, world, address, folder).await
     }
 
     /// With a PostgreSQL server of its own, which may be killed.
@@ -79,11 +91,10 @@ impl Environment {
             Ok((server, address))
         })
         .await?;
-        let folder = tempfile::tempdir().context("no temporary folder")?;
-        Ok((Self::at(setting, world, address, folder).await?, server))
+        Ok((Self::at(setting, world, address).await?, server))
     }
 
-    async fn at(
+    async fn in_folder(
         setting: Setting,
         world: WorldConfig,
         address: String,
@@ -93,13 +104,10 @@ impl Environment {
         let sim = SimServer::start(world, clock, "127.0.0.1:0").await?;
         let index = FakeElasticsearch::start().await?;
         let store = open(&address).await?;
-        store.put_sink("index", true, true).await?;
+        store.register_sink("index", true).await?;
         add_feeds(&store, &sim).await?;
-        let config = format!(
-            "[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\nmax_docs = 50\nduplicates = true\n",
-            index.url()
-        );
-        fs::write(folder.path().join("tidings.toml"), config)?;
+        let config = index_sink("index", &index);
+        fs::write(folder.path().join(CONFIG), config)?;
         Ok(Self {
             sim,
             index,
@@ -161,15 +169,24 @@ impl Environment {
         command.env_clear();
         command.args(["work", "--roles", roles]);
         let number = self.started.fetch_add(1, Ordering::Relaxed);
-        self.configure(&mut command, store, &format!("process-{number}"), set);
+        let data = format!("process-{number}");
+        self.configure(&mut command, CONFIG, store, &data, set);
         Ok(command)
     }
 
-    /// Adds the settings that every process of a scenario has.
-    pub(crate) fn configure(&self, command: &mut Command, store: &str, data: &str, set: &[&str]) {
+    /// Adds a configuration file, and the settings that every process of a scenario
+    /// has.
+    pub(crate) fn configure(
+        &self,
+        command: &mut Command,
+        config: &str,
+        store: &str,
+        data: &str,
+        set: &[&str],
+    ) {
         let port = self.sim.address().port();
         command
-            .args(["--config", "tidings.toml", "--log-level", "warn", "--json"])
+            .args(["--config", config, "--log-level", "warn", "--json"])
             .args(["--store", store, "--data-dir", data])
             .current_dir(self.folder());
         let common = [
@@ -206,12 +223,15 @@ impl Environment {
         wait_until(
             timeout,
             "everything to be fetched and delivered",
-            async || {
-                Ok(self.is_polled().await? && self.is_idle().await? && self.is_delivered().await?)
-            },
+            async || self.is_finished().await,
         )
         .await
         .map(drop)
+    }
+
+    /// Whether everything is fetched and delivered.
+    pub(crate) async fn is_finished(&self) -> tidings_store::Result<bool> {
+        Ok(self.is_polled().await? && self.is_idle().await? && self.is_delivered().await?)
     }
 
     /// Waits until all feeds were polled and nothing is left to fetch.
@@ -258,6 +278,14 @@ impl Environment {
         })
         .await
     }
+}
+
+/// The configuration of an index as a sink.
+pub(crate) fn index_sink(name: &str, index: &FakeElasticsearch) -> String {
+    let url = index.url();
+    format!(
+        "[sinks.{name}]\nkind = 'elasticsearch'\nurl = '{url}'\nmax_docs = 50\nduplicates = true\n"
+    )
 }
 
 /// Whether this process has a file open.
@@ -365,6 +393,11 @@ impl Process {
 
     /// SIGKILL: it can't clean up.
     pub(crate) fn kill(mut self) -> anyhow::Result<()> {
+        self.kill_now()
+    }
+
+    /// The same, for one that is replaced.
+    pub(crate) fn kill_now(&mut self) -> anyhow::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())

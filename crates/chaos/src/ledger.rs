@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tidings_sim::{Expected, RobotsKind, politeness_violations};
+use tidings_sim::{Expected, FakeElasticsearch, RobotsKind, politeness_violations};
 
 use crate::environment::{Environment, HOST_DELAY, INDEX};
 
@@ -25,8 +25,12 @@ pub(crate) struct LedgerSummary {
 
 impl LedgerSummary {
     pub(crate) fn of(env: &Environment) -> Self {
-        let mut indexed: BTreeMap<String, i64> = env
-            .index
+        Self::of_index(env, &env.index)
+    }
+
+    /// The same with another index than that of the environment.
+    pub(crate) fn of_index(env: &Environment, index: &FakeElasticsearch) -> Self {
+        let mut indexed: BTreeMap<String, i64> = index
             .documents(INDEX)
             .into_iter()
             // The sink leaves the lower half of a version to readers of the index.

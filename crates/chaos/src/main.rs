@@ -6,6 +6,8 @@ mod api_client;
 mod backup;
 mod child;
 mod clocks;
+mod configurations;
+mod connections;
 mod crashes;
 mod database;
 mod embedded;

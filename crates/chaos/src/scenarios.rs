@@ -4,7 +4,8 @@
 use crate::scenario::Scenario;
 use crate::setting::Engine;
 use crate::{
-    backup, clocks, crashes, database, embedded, hostile_input, index, machines, peers, queue,
+    backup, clocks, configurations, connections, crashes, database, embedded, hostile_input, index,
+    machines, peers, queue,
 };
 
 const BOTH: &[Engine] = &[Engine::Sqlite, Engine::Postgres];
@@ -89,6 +90,30 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         POSTGRES,
         database::read_only,
         "submits are rejected with 503 and not stored; work resumes afterwards"
+    ),
+    scenario!(
+        "database that accepts TLS only",
+        POSTGRES,
+        connections::tls_only,
+        "works with sslmode=verify-full and by default; nothing lost or duplicated"
+    ),
+    scenario!(
+        "pooler in transaction mode",
+        POSTGRES,
+        connections::pooler,
+        "two processes work through it; nothing lost or duplicated"
+    ),
+    scenario!(
+        "database failover to its replica",
+        POSTGRES,
+        connections::failover,
+        "no process exits, work resumes within 10 s, nothing lost or duplicated"
+    ),
+    scenario!(
+        "two configurations on one store, killed twenty times",
+        POSTGRES,
+        configurations::killed_repeatedly,
+        "each document is in each sink of either process exactly once"
     ),
     scenario!(
         "network partition and a killed fetcher",
