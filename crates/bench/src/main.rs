@@ -4,6 +4,7 @@
 mod all;
 mod api;
 mod backlog;
+mod deliver;
 mod fetch;
 mod frontier;
 mod loopback;
@@ -34,6 +35,7 @@ enum Benchmark {
     Fetch(fetch::FetchArgs),
     Api(api::ApiArgs),
     Near(near::NearArgs),
+    Deliver(deliver::DeliverArgs),
     /// The simulated web that the others are measured with
     #[command(hide = true)]
     ServePages(fetch::PagesArgs),
@@ -59,6 +61,7 @@ fn run(cli: &Cli) -> anyhow::Result<ExitCode> {
         Benchmark::Fetch(args) => fetch::run(args, json)?,
         Benchmark::Api(args) => api::run(args, json)?,
         Benchmark::Near(args) => near::run(args, json)?,
+        Benchmark::Deliver(args) => deliver::run(args, json)?,
         Benchmark::ServePages(args) => fetch::serve(args)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -57,20 +57,6 @@ fn id(row: &Row) -> Result<FrontierId> {
 }
 
 impl Store {
-    /// Sets a sink's row. A process registers its sinks with `register_sink`.
-    pub async fn put_sink(&self, name: &str, enabled: bool, wants_duplicates: bool) -> Result<()> {
-        let now = self.now().await?;
-        let sql = "INSERT INTO sinks (name, enabled, duplicates, created_at) VALUES ($1, $2, $3, $4)
-            ON CONFLICT (name) DO UPDATE SET enabled = excluded.enabled, duplicates = excluded.duplicates";
-        let values = [
-            Value::from(name),
-            Value::from(enabled),
-            Value::from(wants_duplicates),
-            Value::from(now),
-        ];
-        self.execute(Statement::new(sql, values)).await.map(drop)
-    }
-
     /// Leases due deliveries of one sink. Several deliverers share them: none gets
     /// what another has, or waits for it.
     pub async fn claim_deliveries(

@@ -35,7 +35,7 @@ async fn create_idle_store(address: &str) {
     let clock = Arc::new(AtomicI64::new(hours_ago));
     let options = StoreOptions::default().with_manual_clock(clock);
     let store = Store::open(address, &options).await.unwrap();
-    store.put_sink("search", true, false).await.unwrap();
+    store.register_sink("search", false).await.unwrap();
     let urls = ["late", "poison", "exhausted", "stored", "refused"]
         .map(|name| target(&format!("https://{name}.example/")));
     let submissions = urls.map(|target| Submission::new(target, Origin::Manual));

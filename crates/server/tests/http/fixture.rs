@@ -145,7 +145,7 @@ impl Served {
 
     /// A sink with one dead letter.
     pub(crate) async fn with_dead_letter(&self, sink: &str, reason: &str) {
-        self.store.put_sink(sink, true, false).await.unwrap();
+        self.store.register_sink(sink, false).await.unwrap();
         let host: String = sink.chars().filter(char::is_ascii_alphanumeric).collect();
         self.fetched(&format!("https://dead-{host}.example/letter"), "Letter")
             .await;

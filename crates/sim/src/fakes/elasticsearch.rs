@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -76,6 +77,7 @@ struct State {
     is_flooded: bool,
     is_down: bool,
     is_mute: bool,
+    latency: Duration,
     max_bytes: Option<usize>,
     authorization: Option<String>,
     bulk_sizes: Vec<usize>,
@@ -119,6 +121,11 @@ impl FakeElasticsearch {
     /// Everything is stored and no response sent: each bulk request waits for ever.
     pub fn set_mute(&self, is_mute: bool) {
         lock(&self.state).is_mute = is_mute;
+    }
+
+    /// Each bulk request takes this long.
+    pub fn set_latency(&self, latency: Duration) {
+        lock(&self.state).latency = latency;
     }
 
     /// Larger requests (unpacked) are rejected with 413.
@@ -412,7 +419,11 @@ impl State {
             _ => {}
         }
         let errors = items.iter().any(|item| !item["index"]["error"].is_null());
-        Reply::json(200, &json!({ "took": 1, "errors": errors, "items": items }))
+        let reply = Reply::json(200, &json!({ "took": 1, "errors": errors, "items": items }));
+        match self.latency {
+            Duration::ZERO => reply,
+            latency => Reply::Later(latency, Box::new(reply)),
+        }
     }
 
     fn item(&mut self, action: &str, source: &str) -> Value {

@@ -4,6 +4,7 @@
 use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
@@ -46,6 +47,8 @@ pub(crate) enum Reply {
         headers: Vec<(&'static str, String)>,
         body: Vec<u8>,
     },
+    /// The same after a while.
+    Later(Duration, Box<Reply>),
     /// The connection is closed without a response.
     Lost,
     /// The connection stays open without a response.
@@ -123,7 +126,13 @@ async fn serve(mut stream: TcpStream, handler: Arc<Handler>) {
     let mut buffer = Vec::new();
     // A client that goes away in the middle is no error here.
     while let Ok(Some(call)) = read_call(&mut stream, &mut buffer).await {
-        match handler(call) {
+        let mut reply = handler(call);
+        while let Reply::Later(latency, later) = reply {
+            tokio::time::sleep(latency).await;
+            reply = *later;
+        }
+        match reply {
+            Reply::Later(..) => {}
             Reply::Response {
                 status,
                 headers,

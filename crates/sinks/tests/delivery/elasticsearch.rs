@@ -243,6 +243,40 @@ async fn an_update_by_a_reader_holds_back_no_later_revision() {
     server.clean_up().await;
 }
 
+/// As a pipeline behind the index does it: it updates every document that it finds,
+/// while the sink writes the next revisions.
+#[tokio::test]
+async fn a_classifier_beside_the_sink_hides_no_revision() {
+    let server = Arc::new(Server::start().await);
+    let sink = sink(&server.config());
+    let all = |revision| (1..=20).map(|n| document(n, revision)).collect::<Vec<_>>();
+    until_done(&*sink, all(1)).await;
+    let classifier = tokio::spawn({
+        let server = Arc::clone(&server);
+        let paths: Vec<_> = all(1)
+            .iter()
+            .map(|document| format!("{}/_update/{}", server.index, document.id))
+            .collect();
+        async move {
+            let classified = r#"{ "doc": { "classification_status": "classified" } }"#;
+            for path in paths.iter().cycle() {
+                let request = server.request_with_body(Method::POST, path, classified);
+                request.await;
+            }
+        }
+    });
+    for revision in 2..=8 {
+        until_done(&*sink, all(revision)).await;
+    }
+    classifier.abort();
+    for document in all(8) {
+        let found = server.get(&document).await;
+        assert_eq!(found["_source"]["title"], document.title);
+    }
+    assert_eq!(server.count().await, 20);
+    server.clean_up().await;
+}
+
 #[tokio::test]
 async fn a_replay_repairs_what_was_refused_for_a_plain_version() {
     let server = Server::start().await;

@@ -238,8 +238,8 @@ async fn a_document_grows_revisions_only_when_its_text_changes(t: Fixture) {
 }
 
 async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
-    t.store.put_sink("search", true, false).await.unwrap();
-    t.store.put_sink("archive", true, true).await.unwrap();
+    t.store.register_sink("search", false).await.unwrap();
+    t.store.register_sink("archive", true).await.unwrap();
     for url in ["https://a.example/x", "https://b.example/copy"] {
         t.submit(&[url]).await;
         let claim = t.claim_one().await;
@@ -268,7 +268,7 @@ async fn the_same_text_elsewhere_is_a_duplicate(t: Fixture) {
 }
 
 async fn of_two_equal_texts_in_one_batch_the_second_is_a_duplicate(t: Fixture) {
-    t.store.put_sink("search", true, false).await.unwrap();
+    t.store.register_sink("search", false).await.unwrap();
     let urls = ["https://b.example/1", "https://a.example/2"];
     t.submit(&urls).await;
     let mut claims = t.claim(2).await;
@@ -289,8 +289,9 @@ async fn of_two_equal_texts_in_one_batch_the_second_is_a_duplicate(t: Fixture) {
 }
 
 async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
-    t.store.put_sink("search", true, false).await.unwrap();
-    t.store.put_sink("off", false, false).await.unwrap();
+    t.store.register_sink("search", false).await.unwrap();
+    t.store.register_sink("off", false).await.unwrap();
+    t.store.disable_sink("off").await.unwrap();
     let urls = [
         "https://a.example/1",
         "https://b.example/2",
@@ -381,7 +382,7 @@ async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
 
 async fn a_lost_lease_writes_no_document(t: Fixture) {
     let url = "https://a.example/x";
-    t.store.put_sink("search", true, false).await.unwrap();
+    t.store.register_sink("search", false).await.unwrap();
     t.submit(&[url]).await;
     let lost = t.claim_one().await;
     t.advance(MINUTE);

@@ -87,7 +87,7 @@ fn refused() -> DeliveryVerdict {
 }
 
 async fn an_accepted_delivery_is_counted_once(t: Fixture) {
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     fetch(&t, "https://a.example/1", "one").await;
     fetch(&t, "https://a.example/2", "twice").await;
     assert!(t.store.next_delivery_due("s").await.unwrap().is_some());
@@ -100,7 +100,7 @@ async fn an_accepted_delivery_is_counted_once(t: Fixture) {
 
 async fn a_replay_delivers_earlier_documents_again(t: Fixture) {
     fetch(&t, "https://a.example/1", "one").await;
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     t.advance(SECOND);
     let since = t.store.now().await.unwrap();
     fetch(&t, "https://a.example/2", "twice").await;
@@ -115,7 +115,7 @@ async fn a_replay_delivers_earlier_documents_again(t: Fixture) {
 }
 
 async fn dead_letters_are_retried_and_a_newer_revision_supersedes_them(t: Fixture) {
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     fetch(&t, "https://a.example/1", "one").await;
     complete(&t, &claim(&t).await, &refused()).await;
     assert_eq!(state(&t).await, (0, 0, 1));
@@ -128,7 +128,7 @@ async fn dead_letters_are_retried_and_a_newer_revision_supersedes_them(t: Fixtur
 }
 
 async fn dead_letters_without_a_document_are_counted(t: Fixture) {
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     for n in 1..4 {
         fetch(&t, &format!("https://a.example/{n}"), &"x".repeat(n)).await;
     }
@@ -141,7 +141,7 @@ async fn dead_letters_without_a_document_are_counted(t: Fixture) {
 }
 
 async fn a_batch_of_verdicts_is_completed_delivery_by_delivery(t: Fixture) {
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     for n in 0..12 {
         fetch(&t, &format!("https://h{n}.example/"), &"x".repeat(n + 1)).await;
     }
@@ -191,14 +191,14 @@ async fn a_batch_of_verdicts_is_completed_delivery_by_delivery(t: Fixture) {
 }
 
 async fn the_outbox_has_a_limit(t: Fixture) {
-    t.store.put_sink("s", true, false).await.unwrap();
+    t.store.register_sink("s", false).await.unwrap();
     for n in 1..4 {
         fetch(&t, &format!("https://a.example/{n}"), &"x".repeat(n)).await;
     }
     assert!(t.store.outbox_exceeds(2).await.unwrap());
     assert!(!t.store.outbox_exceeds(3).await.unwrap());
     // A disabled sink does not fill the outbox.
-    t.store.put_sink("s", false, false).await.unwrap();
+    t.store.disable_sink("s").await.unwrap();
     assert!(!t.store.outbox_exceeds(2).await.unwrap());
 }
 
