@@ -39,6 +39,13 @@ use pool::{Connection, Pool, Sessions};
 /// The advisory lock of schema migrations: an arbitrary number, unique to Tidings.
 const MIGRATION_LOCK: i64 = 0x7469_6469_6e67_7301;
 
+/// Change ids are those of transactions, and go on where another server ended: every
+/// later transaction has an id of at least xmax. The offset never falls.
+const CONTINUE_CHANGES: &str = "INSERT INTO marks (name, value, n, at)
+    SELECT 'change_offset', '', max(change_id) + 1 - pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT, 0 FROM documents
+    HAVING max(change_id) >= pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT
+    ON CONFLICT (name) DO UPDATE SET n = greatest(marks.n, excluded.n)";
+
 #[derive(Debug)]
 pub(crate) struct PostgresEngine {
     pool: Pool,
@@ -82,7 +89,17 @@ impl PostgresEngine {
         if version > 0 {
             engine.advance_past_last_event().await?;
         }
+        if version == SCHEMA_VERSION {
+            engine.advance_past_last_change().await?;
+        }
         Ok(engine)
+    }
+
+    /// A store that was restored on another server has changes that are ahead of
+    /// its transactions.
+    async fn advance_past_last_change(&self) -> Result<()> {
+        let mut connection = self.pool.get().await?;
+        connection.execute(CONTINUE_CHANGES, &[]).await.map(drop)
     }
 
     async fn migrate(&self, target: i64) -> Result<()> {
@@ -449,13 +466,7 @@ impl Engine for PostgresEngine {
     }
 
     fn continue_changes(&self) -> Option<&'static str> {
-        // Every later transaction has an id of at least xmax. The offset never falls.
-        Some(
-            "INSERT INTO marks (name, value, n, at)
-             SELECT 'change_offset', '', max(change_id) + 1 - pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT, 0 FROM documents
-             HAVING max(change_id) >= pg_snapshot_xmax(pg_current_snapshot())::text::BIGINT
-             ON CONFLICT (name) DO UPDATE SET n = greatest(marks.n, excluded.n)",
-        )
+        Some(CONTINUE_CHANGES)
     }
 
     fn wait_for_completions(&self) -> Option<&'static str> {

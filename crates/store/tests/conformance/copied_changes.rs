@@ -78,6 +78,18 @@ async fn change_ids_that_the_server_has_not_reached_are_continued() {
     }
 }
 
+/// As after `pg_restore` on a new server, which has had few transactions.
+#[tokio::test]
+async fn changes_go_on_after_a_restore_on_another_server() {
+    let mut t = Fixture::postgres().await;
+    three_documents(&t).await;
+    t.execute("UPDATE documents SET change_id = change_id + 7000000000")
+        .await;
+    t.store = t.reopen().await;
+    let before = changes(&t, None, 3).await;
+    assert_continues(&before, &t).await;
+}
+
 #[tokio::test]
 async fn a_copy_with_other_change_ids_is_not_called_equal() {
     let (t, other) = (Fixture::sqlite().await, Fixture::sqlite().await);
