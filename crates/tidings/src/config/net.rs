@@ -43,7 +43,7 @@ impl NetConfig {
                 redirects: settings.get("net.redirects"),
                 ..Limits::default()
             },
-            egress: egress(settings, "egress"),
+            egress: egress(settings.text("egress.allow"), settings.text("egress.ports")),
             addresses: items(settings.text("net.addresses"))
                 .filter_map(|item| item.parse().ok())
                 .collect(),
@@ -57,7 +57,7 @@ impl NetConfig {
             ca_file: file("net.ca_file"),
             auth_file: file("net.auth_file"),
             proxy_file: file("net.proxy_file"),
-            sink_egress: egress(settings, "sink"),
+            sink_egress: egress(settings.text("sink.allow"), settings.text("sink.ports")),
         }
     }
 
@@ -110,15 +110,10 @@ impl NetConfig {
     }
 }
 
-/// `NAME.allow` and `NAME.ports`.
-fn egress(settings: &Settings, name: &str) -> Egress {
+fn egress(allow: &str, ports: &str) -> Egress {
     Egress {
-        allow: items(settings.text(&format!("{name}.allow")))
-            .filter_map(|item| item.parse().ok())
-            .collect(),
-        ports: items(settings.text(&format!("{name}.ports")))
-            .filter_map(port_range)
-            .collect(),
+        allow: items(allow).filter_map(|item| item.parse().ok()).collect(),
+        ports: items(ports).filter_map(port_range).collect(),
     }
 }
 
