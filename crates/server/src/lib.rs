@@ -19,11 +19,13 @@ mod options;
 mod pages;
 mod params;
 mod problem;
+mod rate_limit;
 mod request;
 mod request_guard;
 mod response;
 mod route;
 mod routes;
+mod sender;
 mod server;
 
 pub use access::new_secret;

@@ -5,12 +5,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidings_net::IpNet;
+
 /// Where the server listens and what it may show.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     pub bind: SocketAddr,
     /// Host names that are accepted besides localhost and the bound address.
     pub public_hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count.
+    pub trusted_proxies: Vec<IpNet>,
     /// The folder of the embedded search index, if there is one.
     pub search_folder: Option<PathBuf>,
     /// What the settings page lists; secrets are masked before.
@@ -32,6 +36,7 @@ impl ServerOptions {
         Self {
             bind,
             public_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             search_folder: None,
             settings: Vec::new(),
             stream_poll_interval: Duration::from_millis(500),

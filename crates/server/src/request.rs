@@ -1,7 +1,6 @@
 //! A request after the guard: who sent it, its checked parameters, its body.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,13 +12,14 @@ use crate::app::App;
 use crate::body_fields::{BodyFields, parse_form};
 use crate::params::Params;
 use crate::problem::Problem;
+use crate::sender::Sender;
 
 #[derive(Debug)]
 pub(crate) struct CheckedRequest {
     pub(crate) app: Arc<App>,
     /// `None` on public routes.
     pub(crate) principal: Option<Principal>,
-    pub(crate) peer: IpAddr,
+    pub(crate) sender: Sender,
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,

@@ -26,6 +26,7 @@ use crate::problem::Problem;
 use crate::request::CheckedRequest;
 use crate::response::HandlerResult;
 use crate::route::{Method, RequestBody, Route, Surface};
+use crate::sender::Sender;
 
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -165,27 +166,29 @@ pub(crate) async fn handle(
     request: Request,
 ) -> Response {
     let id = request_id(&request);
-    let principal = app.access.identify(request.headers(), peer.ip()).await;
+    let headers = request.headers();
+    let sender = Sender::new(peer.ip(), false, headers, &app.options.trusted_proxies);
+    let principal = app.access.identify(headers, sender).await;
     let shown = principal.as_ref().ok().cloned().flatten();
     let result = match principal {
         // A public page works also with an invalid token.
         Err(problem) if route.role.is_some() => {
             if route.method != Method::Get {
                 let path = request.uri().path();
-                audit(&app, route, None, path, problem.status, &id).await;
+                audit(&app, route, sender, None, path, problem.status, &id).await;
             }
             Err(problem)
         }
         principal if route.method == Method::Get => {
             let principal = principal.unwrap_or_default();
-            check_and_run(&app, route, peer.ip(), principal, params, request).await
+            check_and_run(&app, route, sender, principal, params, request).await
         }
         principal => {
             // A client that disconnects neither cancels its change nor escapes the audit.
             let change = run_audited(
                 app,
                 route,
-                peer.ip(),
+                sender,
                 principal.unwrap_or_default(),
                 params,
                 request,
@@ -214,18 +217,20 @@ pub(crate) async fn handle(
 async fn run_audited(
     app: Arc<App>,
     route: &'static Route,
-    peer: IpAddr,
+    sender: Sender,
     principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> HandlerResult {
     let (id, path) = (request_id(&request), request.uri().path().to_owned());
-    let result = check_and_run(&app, route, peer, principal.clone(), params, request).await;
+    let result = check_and_run(&app, route, sender, principal.clone(), params, request).await;
     let status = match &result {
+        // What it got is the page to log in.
+        Ok(_) if route.role.is_some() && principal.is_none() => StatusCode::UNAUTHORIZED,
         Ok(response) => response.status(),
         Err(problem) => problem.status,
     };
-    audit(&app, route, principal.as_ref(), &path, status, &id).await;
+    audit(&app, route, sender, principal.as_ref(), &path, status, &id).await;
     result
 }
 
@@ -234,6 +239,7 @@ async fn run_audited(
 async fn audit(
     app: &App,
     route: &Route,
+    sender: Sender,
     principal: Option<&Principal>,
     path: &str,
     status: StatusCode,
@@ -243,7 +249,8 @@ async fn audit(
     let name = printable(principal.map_or("", |principal| principal.name.as_str()));
     let method = route.method.as_str();
     let outcome = if status < 400 { "allowed" } else { "denied" };
-    info!(target: "audit", who = name, method, path, status, request_id = id, outcome, "audit");
+    let from = sender.address;
+    info!(target: "audit", who = name, %from, method, path, status, request_id = id, outcome, "audit");
     let Some(principal) = principal.filter(|_| route.path != "/api/v1/frontier/submit") else {
         return;
     };
@@ -287,7 +294,7 @@ fn printable(text: &str) -> String {
 async fn check_and_run(
     app: &Arc<App>,
     route: &'static Route,
-    peer: IpAddr,
+    sender: Sender,
     principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
@@ -329,7 +336,7 @@ async fn check_and_run(
     let request = CheckedRequest {
         app: Arc::clone(app),
         principal,
-        peer,
+        sender,
         params,
         headers: parts.headers,
         body,

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidings_net::IpNet;
 use tracing::Level;
 
 pub(crate) use net::NetConfig;
@@ -73,6 +74,7 @@ pub(crate) struct ServerConfig {
     pub(crate) is_enabled: bool,
     pub(crate) bind: SocketAddr,
     pub(crate) public_hosts: Vec<String>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     /// Every setting with secrets masked, for the page of settings.
     pub(crate) settings: Vec<tidings_server::Setting>,
 }
@@ -163,6 +165,9 @@ impl Config {
                 bind: settings.get("server.bind"),
                 public_hosts: table::items(settings.text("server.public_hosts"))
                     .map(str::to_owned)
+                    .collect(),
+                trusted_proxies: table::items(settings.text("server.trusted_proxies"))
+                    .filter_map(|item| item.parse().ok())
                     .collect(),
                 settings: settings.iter().map(masked).collect(),
             },

@@ -197,6 +197,7 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
     });
     let options = ServerOptions {
         public_hosts: config.server.public_hosts.clone(),
+        trusted_proxies: config.server.trusted_proxies.clone(),
         search_folder: search,
         settings: config.server.settings.clone(),
         ..ServerOptions::new(config.server.bind)

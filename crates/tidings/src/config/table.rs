@@ -311,6 +311,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "host names under which they are reached, besides localhost",
     },
     Setting {
+        key: "server.trusted_proxies",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(range),
+        about: "address ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count",
+    },
+    Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",
