@@ -148,7 +148,8 @@ pub(crate) fn field_in(message: &str) -> String {
     let about = message.split_once("\": ").map_or(message, |(_, rest)| rest);
     let first = about.split([' ', ':']).next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
-    match !first.is_empty() && first.chars().all(is_name) && first.contains(['_', '.']) {
+    let is_setting = first.chars().all(is_name) && first.contains(['_', '.']);
+    match is_setting || first == "name" {
         true => first.to_owned(),
         false => "settings".to_owned(),
     }

@@ -143,6 +143,18 @@ async fn an_invalid_body_is_reported_with_its_field() {
             "selectors",
         ),
         (
+            "POST",
+            api("sources"),
+            json!({ "url": "https://b.example/", "name": "red \u{1b}[31m" }),
+            "name",
+        ),
+        (
+            "PUT",
+            source.clone(),
+            json!({ "url": "https://a.example/", "user_agent": "a\r\nx-b: c" }),
+            "user_agent",
+        ),
+        (
             "PUT",
             source.clone(),
             json!({ "url": "https://a.example/", "poll_policy": "often" }),
