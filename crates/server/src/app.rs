@@ -45,6 +45,7 @@ impl App {
     ) -> Self {
         let context = FetchContext::new(client.clone(), store.clone());
         Self {
+        let max_streams = options.max_connections - options.max_connections / 4;
             poller: Arc::new(Poller::new(context, PollOptions::default())),
             access: Access::new(store.clone()),
             store,
@@ -54,7 +55,7 @@ impl App {
             openapi,
             history: Arc::default(),
             request_metrics: RequestMetrics::default(),
-            streams: Arc::default(),
+            streams: Arc::new(OpenStreams::new(max_streams)),
             event_tail: Arc::default(),
             search: Mutex::default(),
         }

@@ -10,6 +10,7 @@ mod api;
 mod app;
 mod assets;
 mod body_fields;
+mod connections;
 mod event_tail;
 mod history;
 mod metrics;
@@ -28,8 +29,10 @@ mod routes;
 mod sender;
 mod server;
 
+mod tls;
 pub use access::new_secret;
 pub use options::{ServerOptions, Setting};
 pub use pages::source_health::Health;
 pub use routes::{RouteDescription, described_routes};
 pub use server::{Server, ServerError};
+pub use tls::{TlsError, TlsFiles};

@@ -20,6 +20,7 @@ use tracing::{debug, info, warn};
 use crate::access::{Principal, constant_time_eq};
 use crate::app::App;
 use crate::body_fields::parse_form;
+use crate::connections::Connection;
 use crate::pages;
 use crate::params::Params;
 use crate::problem::Problem;
@@ -161,13 +162,17 @@ fn request_id(request: &Request) -> String {
 pub(crate) async fn handle(
     app: Arc<App>,
     route: &'static Route,
-    peer: SocketAddr,
+    connection: Arc<Connection>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
     let id = request_id(&request);
     let headers = request.headers();
-    let sender = Sender::new(peer.ip(), false, headers, &app.options.trusted_proxies);
+    let (peer, trusted) = (connection.peer.ip(), &app.options.trusted_proxies);
+    let sender = Sender::new(peer, connection.is_tls, headers, trusted);
+    if let Ok(Some(_)) = &principal {
+        connection.protect();
+    }
     let principal = app.access.identify(headers, sender).await;
     let shown = principal.as_ref().ok().cloned().flatten();
     let result = match principal {
