@@ -12,6 +12,7 @@ mod assets;
 mod body_fields;
 mod connections;
 mod event_tail;
+mod expensive;
 mod history;
 mod metrics;
 mod open_streams;
@@ -28,8 +29,8 @@ mod route;
 mod routes;
 mod sender;
 mod server;
-
 mod tls;
+
 pub use access::new_secret;
 pub use options::{ServerOptions, Setting};
 pub use pages::source_health::Health;

@@ -340,6 +340,12 @@ async fn check_and_run(
     let params = check_params(route, params, parts.uri.query().unwrap_or(""))?;
     let request = CheckedRequest {
         app: Arc::clone(app),
+    if let (Some(operation), Some(principal)) = (route.expensive, &principal) {
+        let started = app
+            .expensive
+            .start(principal.token_id, operation, Instant::now());
+        started?;
+    }
         principal,
         sender,
         params,
