@@ -3,8 +3,8 @@
 //! Handlers run after it and never check permissions.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
@@ -24,7 +24,7 @@ use crate::connections::Connection;
 use crate::pages;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::request::CheckedRequest;
+use crate::request::{BODY_TIMEOUT, CheckedRequest};
 use crate::response::HandlerResult;
 use crate::route::{Method, RequestBody, Route, Surface};
 use crate::sender::Sender;
@@ -51,7 +51,6 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 /// After this a change gets its response even if the store did not record it.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(5);
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The label of requests that match no route.
 const UNKNOWN_ROUTE: &str = "other";
 
@@ -170,10 +169,10 @@ pub(crate) async fn handle(
     let headers = request.headers();
     let (peer, trusted) = (connection.peer.ip(), &app.options.trusted_proxies);
     let sender = Sender::new(peer, connection.is_tls, headers, trusted);
+    let principal = app.access.identify(headers, sender).await;
     if let Ok(Some(_)) = &principal {
         connection.protect();
     }
-    let principal = app.access.identify(headers, sender).await;
     let shown = principal.as_ref().ok().cloned().flatten();
     let result = match principal {
         // A public page works also with an invalid token.
@@ -329,7 +328,11 @@ async fn check_and_run(
     if is_change && parts.headers.get(header::AUTHORIZATION).is_none() {
         check_origin(&parts.headers)?;
     }
-    let body = read_body(body, route.body.max_bytes()).await?;
+    let (body, unread) = match route.body {
+        // Its handler reads it as a stream.
+        RequestBody::UrlList => (Bytes::new(), body),
+        kind => (read_body(body, kind.max_bytes()).await?, Body::empty()),
+    };
     if is_change
         && let Some(csrf) = principal
             .as_ref()
@@ -337,20 +340,21 @@ async fn check_and_run(
     {
         check_csrf(csrf, &parts.headers, &body, route.body)?;
     }
-    let params = check_params(route, params, parts.uri.query().unwrap_or(""))?;
-    let request = CheckedRequest {
-        app: Arc::clone(app),
     if let (Some(operation), Some(principal)) = (route.expensive, &principal) {
         let started = app
             .expensive
             .start(principal.token_id, operation, Instant::now());
         started?;
     }
+    let params = check_params(route, params, parts.uri.query().unwrap_or(""))?;
+    let request = CheckedRequest {
+        app: Arc::clone(app),
         principal,
         sender,
         params,
         headers: parts.headers,
         body,
+        unread: Mutex::new(unread),
     };
     let timeout = Duration::from_secs(route.timeout_seconds);
     match tokio::time::timeout(timeout, (route.handler)(request)).await {
@@ -416,20 +420,8 @@ async fn read_body(body: Body, max: usize) -> Result<Bytes, Problem> {
     let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, max)).await;
     match read {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(Problem {
-            field: Some("body".to_owned()),
-            ..Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is incomplete or longer than {max} bytes"),
-            )
-        }),
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!(
-                "the body did not arrive within {} s",
-                BODY_TIMEOUT.as_secs()
-            ),
-        )),
+        Ok(Err(_)) => Err(Problem::long_body(max)),
+        Err(_) => Err(Problem::slow_body(BODY_TIMEOUT)),
     }
 }
 
