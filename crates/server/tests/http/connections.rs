@@ -56,7 +56,7 @@ async fn half_a_header_times_out_and_a_live_stream_does_not() {
         served.fetched("https://a.example/1", "Late news").await;
     };
     let (live, ()) = tokio::join!(reading, waiting);
-    assert_eq!(live.status, 200);
+    assert!(live.text.contains("Late news"), "{}", live.text);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_thousand_half_open_connections_keep_nobody_out() {
         served.fetched("https://a.example/1", "Late news").await;
     };
     let (live, ()) = tokio::join!(reading, attacking);
-    assert_eq!(live.status, 200);
+    assert!(live.text.contains("Late news"), "{}", live.text);
 }
 
 #[tokio::test]
