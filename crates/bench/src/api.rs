@@ -159,7 +159,11 @@ async fn measure(
     store.add_token("bench", Role::Admin, SECRET, None).await?;
     let client = loopback::client()?;
     let bind = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(ServerOptions::new(bind), store.clone(), client.clone()).await?;
+    let options = ServerOptions {
+        max_connections: 2 * args.streams + 512,
+        ..ServerOptions::new(bind)
+    };
+    let server = Server::bind(options, store.clone(), client.clone()).await?;
     let at = &ApiTarget {
         at: server.address(),
         client,

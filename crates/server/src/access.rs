@@ -14,16 +14,18 @@ use sha2::{Digest as _, Sha256};
 use tidings_store::{Role, Store, Token};
 
 use crate::problem::Problem;
+use crate::rate_limit::RateLimit;
+use crate::sender::Sender;
 
 pub(crate) const COOKIE: &str = "tidings_session";
 const SESSION_TTL: Duration = Duration::from_secs(12 * 3600);
 const MAX_SESSIONS: usize = 1000;
 /// How long a token lookup is cached: a revoked token stops working within it.
 const TOKEN_CACHE_TTL: Duration = Duration::from_secs(1);
-/// Token lookups and logins of one address per window.
-const MAX_ATTEMPTS: u32 = 10;
-const ATTEMPT_WINDOW: Duration = Duration::from_secs(60);
-const MAX_ADDRESSES: usize = 10_000;
+/// Failed lookups and logins per minute, of one client or with one prefix.
+const MAX_FAILURES: u32 = 10;
+/// The part of a wrong token that counts as one: `tdg_` and some of its secret.
+const PREFIX_CHARS: usize = 12;
 
 /// An authenticated user or program.
 #[derive(Debug, Clone)]
@@ -49,7 +51,14 @@ pub(crate) struct Access {
     sessions: Mutex<HashMap<Hash, Session>>,
     cached: Mutex<HashMap<Hash, (Token, Instant)>>,
     valid: tokio::sync::Mutex<Option<(Vec<i64>, Instant)>>,
-    attempts: Mutex<HashMap<IpAddr, (Instant, u32)>>,
+    failures: Mutex<Failures>,
+}
+
+/// Failed attempts. They never count against a token that is valid.
+#[derive(Debug, Default)]
+struct Failures {
+    clients: RateLimit<IpAddr>,
+    prefixes: RateLimit<String>,
 }
 
 /// A secret of 256 random bits, easy to copy.
@@ -79,7 +88,7 @@ impl Access {
             sessions: Mutex::default(),
             cached: Mutex::default(),
             valid: tokio::sync::Mutex::default(),
-            attempts: Mutex::default(),
+            failures: Mutex::default(),
         }
     }
 
@@ -88,15 +97,15 @@ impl Access {
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
-        peer: IpAddr,
+        sender: Sender,
     ) -> Result<Option<Principal>, Problem> {
-        self.identify_at(headers, peer, Instant::now()).await
+        self.identify_at(headers, sender, Instant::now()).await
     }
 
     async fn identify_at(
         &self,
         headers: &HeaderMap,
-        peer: IpAddr,
+        sender: Sender,
         now: Instant,
     ) -> Result<Option<Principal>, Problem> {
         if let Some(value) = headers.get(header::AUTHORIZATION) {
@@ -111,7 +120,7 @@ impl Access {
                     "the Authorization header has no bearer token",
                 ));
             };
-            return self.token(secret, peer).await.map(Some);
+            return self.token(secret, sender).await.map(Some);
         }
         let Some(hash) = cookie(headers).map(hash) else {
             return Ok(None);
@@ -136,8 +145,8 @@ impl Access {
         }
     }
 
-    /// Looks up a secret. Failed lookups count against the address.
-    async fn token(&self, secret: &str, peer: IpAddr) -> Result<Principal, Problem> {
+    /// Looks up a secret.
+    async fn token(&self, secret: &str, sender: Sender) -> Result<Principal, Problem> {
         let hash = hash(secret);
         let known = locked(&self.cached)
             .get(&hash)
@@ -145,18 +154,11 @@ impl Access {
             .map(|(token, _)| token.clone());
         let token = match known {
             Some(token) => Some(token),
-            None => {
-                self.check_attempts(peer)?;
-                self.store.use_token(secret).await?
-            }
+            None => self.store.use_token(secret).await?,
         };
         let Some(token) = token else {
-            self.count_attempt(peer);
             locked(&self.cached).remove(&hash);
-            return Err(Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "the token is unknown, revoked or expired",
-            ));
+            return Err(self.failed(secret, sender));
         };
         let principal = Principal {
             name: token.name.clone(),
@@ -198,16 +200,12 @@ impl Access {
     }
 
     /// Opens a session for the holder of a token; the value of its cookie.
-    pub(crate) async fn log_in(&self, secret: &str, peer: IpAddr) -> Result<String, Problem> {
-        self.check_attempts(peer)?;
-        self.count_attempt(peer);
-        let Some(token) = self.store.use_token(secret.trim()).await? else {
+    pub(crate) async fn log_in(&self, secret: &str, sender: Sender) -> Result<String, Problem> {
+        let secret = secret.trim();
+        let Some(token) = self.store.use_token(secret).await? else {
             return Err(Problem {
                 field: Some("token".to_owned()),
-                ..Problem::new(
-                    StatusCode::UNAUTHORIZED,
-                    "The token is unknown, revoked or expired.",
-                )
+                ..self.failed(secret, sender)
             });
         };
         let value = random().map_err(Problem::internal)?;
@@ -242,30 +240,23 @@ impl Access {
         locked(&self.sessions).len()
     }
 
-    fn check_attempts(&self, peer: IpAddr) -> Result<(), Problem> {
-        let attempts = locked(&self.attempts);
-        match attempts.get(&peer) {
-            Some((since, count)) if since.elapsed() < ATTEMPT_WINDOW && *count >= MAX_ATTEMPTS => {
-                let left = ATTEMPT_WINDOW.saturating_sub(since.elapsed()).as_secs() + 1;
-                Err(Problem::too_many(
-                    left,
-                    "too many failed attempts from this address; retry after 60 s",
-                ))
-            }
-            _ => Ok(()),
+    /// Counts a failed attempt, unless there were too many: then the problem is that.
+    fn failed(&self, secret: &str, sender: Sender) -> Problem {
+        let (client, now) = (sender.client(), Instant::now());
+        let prefix: String = secret.chars().take(PREFIX_CHARS).collect();
+        let mut failures = locked(&self.failures);
+        let by_client = failures.clients.retry_after(&client, MAX_FAILURES, now);
+        let by_prefix = failures.prefixes.retry_after(&prefix, MAX_FAILURES, now);
+        if let Some(seconds) = by_client.max(by_prefix) {
+            let why = "the token is unknown, revoked or expired, and this was tried too often";
+            return Problem::too_many(seconds, why);
         }
-    }
-
-    fn count_attempt(&self, peer: IpAddr) {
-        let mut attempts = locked(&self.attempts);
-        if attempts.len() >= MAX_ADDRESSES {
-            attempts.retain(|_, (since, _)| since.elapsed() < ATTEMPT_WINDOW);
-        }
-        let (since, count) = attempts.entry(peer).or_insert((Instant::now(), 0));
-        if since.elapsed() >= ATTEMPT_WINDOW {
-            (*since, *count) = (Instant::now(), 0);
-        }
-        *count += 1;
+        failures.clients.count(client, now);
+        failures.prefixes.count(prefix, now);
+        Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "the token is unknown, revoked or expired",
+        )
     }
 }
 
@@ -303,16 +294,20 @@ mod tests {
             .add_token("me", Role::Viewer, &secret, None)
             .await
             .unwrap();
-        let (access, peer) = (Access::new(store), IpAddr::from([127, 0, 0, 1]));
+        let access = Access::new(store);
+        let sender = Sender {
+            address: IpAddr::from([127, 0, 0, 1]),
+            is_https: false,
+        };
         let before = Instant::now();
-        let value = access.log_in(&secret, peer).await.unwrap();
+        let value = access.log_in(&secret, sender).await.unwrap();
         let after = Instant::now();
         let mut headers = HeaderMap::new();
         let cookie = format!("{COOKIE}={value}").parse().unwrap();
         headers.insert(header::COOKIE, cookie);
         let half_a_day = Duration::from_secs(12 * 3600);
         let is_known = async |at: Instant| {
-            let found = access.identify_at(&headers, peer, at).await.unwrap();
+            let found = access.identify_at(&headers, sender, at).await.unwrap();
             found.is_some()
         };
         assert!(is_known(after).await);

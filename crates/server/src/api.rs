@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod bulk;
+mod bulk_body;
 pub(crate) mod collect;
 pub(crate) mod documents;
 pub(crate) mod feeds;

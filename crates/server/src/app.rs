@@ -12,6 +12,7 @@ use tidings_store::Store;
 
 use crate::access::Access;
 use crate::event_tail::EventTail;
+use crate::expensive::ExpensiveLimit;
 use crate::history::History;
 use crate::metrics::RequestMetrics;
 use crate::open_streams::OpenStreams;
@@ -26,6 +27,7 @@ pub(crate) struct App {
     pub(crate) options: ServerOptions,
     pub(crate) address: SocketAddr,
     pub(crate) access: Access,
+    pub(crate) expensive: ExpensiveLimit,
     /// The OpenAPI document of the routes that are served.
     pub(crate) openapi: Json,
     pub(crate) history: Arc<History>,
@@ -43,10 +45,12 @@ impl App {
         client: Client,
         openapi: Json,
     ) -> Self {
+        let max_streams = options.max_connections - options.max_connections / 4;
         let context = FetchContext::new(client.clone(), store.clone());
         Self {
             poller: Arc::new(Poller::new(context, PollOptions::default())),
             access: Access::new(store.clone()),
+            expensive: ExpensiveLimit::default(),
             store,
             client,
             options,
@@ -54,7 +58,7 @@ impl App {
             openapi,
             history: Arc::default(),
             request_metrics: RequestMetrics::default(),
-            streams: Arc::default(),
+            streams: Arc::new(OpenStreams::new(max_streams)),
             event_tail: Arc::default(),
             search: Mutex::default(),
         }

@@ -6,29 +6,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::watch;
 
-const MAX_STREAMS: usize = 2000;
-
 #[derive(Debug)]
 pub(crate) struct OpenStreams {
+    max: usize,
     count: AtomicUsize,
     stopping: watch::Sender<bool>,
 }
 
-impl Default for OpenStreams {
-    fn default() -> Self {
+impl OpenStreams {
+    pub(crate) fn new(max: usize) -> Self {
         Self {
+            max,
             count: AtomicUsize::new(0),
             stopping: watch::Sender::new(false),
         }
     }
-}
 
-impl OpenStreams {
     /// Counts a stream for as long as the permit lives; `None` when there are too many.
     pub(crate) fn open(self: &Arc<Self>) -> Option<StreamPermit> {
         let permit = StreamPermit(Arc::clone(self));
         let before = self.count.fetch_add(1, Ordering::Relaxed);
-        (before < MAX_STREAMS).then_some(permit)
+        (before < self.max).then_some(permit)
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -1,9 +1,13 @@
-//! How the server is configured: where it listens, under which names, and what the
-//! settings page lists.
+//! How the server is configured: where it listens, under which names, within which
+//! limits, and what the settings page lists.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use tidings_net::IpNet;
+
+use crate::tls::TlsFiles;
 
 /// Where the server listens and what it may show.
 #[derive(Debug, Clone)]
@@ -11,6 +15,14 @@ pub struct ServerOptions {
     pub bind: SocketAddr,
     /// Host names that are accepted besides localhost and the bound address.
     pub public_hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count.
+    pub trusted_proxies: Vec<IpNet>,
+    /// The certificate and key, if the server has TLS of its own.
+    pub tls: Option<TlsFiles>,
+    /// A quarter of them is left for requests that are no streams.
+    pub max_connections: usize,
+    /// For the header of a request, for a TLS handshake, and for idle connections.
+    pub header_timeout: Duration,
     /// The folder of the embedded search index, if there is one.
     pub search_folder: Option<PathBuf>,
     /// What the settings page lists; secrets are masked before.
@@ -32,6 +44,10 @@ impl ServerOptions {
         Self {
             bind,
             public_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
+            tls: None,
+            max_connections: 512,
+            header_timeout: Duration::from_secs(10),
             search_folder: None,
             settings: Vec::new(),
             stream_poll_interval: Duration::from_millis(500),

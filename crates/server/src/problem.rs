@@ -1,6 +1,8 @@
 //! Errors as clients see them: problem details (RFC 9457) in the API, a page in the
 //! dashboard. Internals (paths, SQL, addresses) go to the log and never to clients.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
@@ -53,6 +55,24 @@ impl Problem {
             retry_after: Some(seconds),
             ..Self::new(StatusCode::TOO_MANY_REQUESTS, why)
         }
+    }
+
+    pub(crate) fn long_body(max_bytes: usize) -> Self {
+        Self {
+            field: Some("body".to_owned()),
+            ..Self::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("the body is incomplete or longer than {max_bytes} bytes"),
+            )
+        }
+    }
+
+    pub(crate) fn slow_body(timeout: Duration) -> Self {
+        let seconds = timeout.as_secs();
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not arrive within {seconds} s"),
+        )
     }
 
     pub(crate) fn internal(cause: impl ToString) -> Self {
@@ -148,7 +168,8 @@ pub(crate) fn field_in(message: &str) -> String {
     let about = message.split_once("\": ").map_or(message, |(_, rest)| rest);
     let first = about.split([' ', ':']).next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_lowercase() || c == '_' || c == '.';
-    match !first.is_empty() && first.chars().all(is_name) && first.contains(['_', '.']) {
+    let is_setting = first.chars().all(is_name) && first.contains(['_', '.']);
+    match is_setting || first == "name" {
         true => first.to_owned(),
         false => "settings".to_owned(),
     }

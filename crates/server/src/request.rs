@@ -1,9 +1,10 @@
 //! A request after the guard: who sent it, its checked parameters, its body.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::Value as Json;
@@ -13,19 +14,31 @@ use crate::app::App;
 use crate::body_fields::{BodyFields, parse_form};
 use crate::params::Params;
 use crate::problem::Problem;
+use crate::sender::Sender;
+
+/// From the header to the end of the body.
+pub(crate) const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct CheckedRequest {
     pub(crate) app: Arc<App>,
     /// `None` on public routes.
     pub(crate) principal: Option<Principal>,
-    pub(crate) peer: IpAddr,
+    pub(crate) sender: Sender,
     pub(crate) params: Params,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// A body that its handler reads; `body` is empty then.
+    pub(crate) unread: Mutex<Body>,
 }
 
 impl CheckedRequest {
+    /// The body that its handler reads.
+    pub(crate) fn take_body(&self) -> Body {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut unread)
+    }
+
     /// The fields of a JSON body.
     pub(crate) fn json(&self) -> Result<BodyFields, Problem> {
         let media_type = self.content_type();

@@ -3,8 +3,8 @@
 //! Handlers run after it and never check permissions.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, to_bytes};
@@ -20,12 +20,14 @@ use tracing::{debug, info, warn};
 use crate::access::{Principal, constant_time_eq};
 use crate::app::App;
 use crate::body_fields::parse_form;
+use crate::connections::Connection;
 use crate::pages;
 use crate::params::Params;
 use crate::problem::Problem;
-use crate::request::CheckedRequest;
+use crate::request::{BODY_TIMEOUT, CheckedRequest};
 use crate::response::HandlerResult;
 use crate::route::{Method, RequestBody, Route, Surface};
+use crate::sender::Sender;
 
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -49,7 +51,6 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 /// After this a change gets its response even if the store did not record it.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(5);
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The label of requests that match no route.
 const UNKNOWN_ROUTE: &str = "other";
 
@@ -160,32 +161,38 @@ fn request_id(request: &Request) -> String {
 pub(crate) async fn handle(
     app: Arc<App>,
     route: &'static Route,
-    peer: SocketAddr,
+    connection: Arc<Connection>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
     let id = request_id(&request);
-    let principal = app.access.identify(request.headers(), peer.ip()).await;
+    let headers = request.headers();
+    let (peer, trusted) = (connection.peer.ip(), &app.options.trusted_proxies);
+    let sender = Sender::new(peer, connection.is_tls, headers, trusted);
+    let principal = app.access.identify(headers, sender).await;
+    if let Ok(Some(_)) = &principal {
+        connection.protect();
+    }
     let shown = principal.as_ref().ok().cloned().flatten();
     let result = match principal {
         // A public page works also with an invalid token.
         Err(problem) if route.role.is_some() => {
             if route.method != Method::Get {
                 let path = request.uri().path();
-                audit(&app, route, None, path, problem.status, &id).await;
+                audit(&app, route, sender, None, path, problem.status, &id).await;
             }
             Err(problem)
         }
         principal if route.method == Method::Get => {
             let principal = principal.unwrap_or_default();
-            check_and_run(&app, route, peer.ip(), principal, params, request).await
+            check_and_run(&app, route, sender, principal, params, request).await
         }
         principal => {
             // A client that disconnects neither cancels its change nor escapes the audit.
             let change = run_audited(
                 app,
                 route,
-                peer.ip(),
+                sender,
                 principal.unwrap_or_default(),
                 params,
                 request,
@@ -214,18 +221,20 @@ pub(crate) async fn handle(
 async fn run_audited(
     app: Arc<App>,
     route: &'static Route,
-    peer: IpAddr,
+    sender: Sender,
     principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> HandlerResult {
     let (id, path) = (request_id(&request), request.uri().path().to_owned());
-    let result = check_and_run(&app, route, peer, principal.clone(), params, request).await;
+    let result = check_and_run(&app, route, sender, principal.clone(), params, request).await;
     let status = match &result {
+        // What it got is the page to log in.
+        Ok(_) if route.role.is_some() && principal.is_none() => StatusCode::UNAUTHORIZED,
         Ok(response) => response.status(),
         Err(problem) => problem.status,
     };
-    audit(&app, route, principal.as_ref(), &path, status, &id).await;
+    audit(&app, route, sender, principal.as_ref(), &path, status, &id).await;
     result
 }
 
@@ -234,6 +243,7 @@ async fn run_audited(
 async fn audit(
     app: &App,
     route: &Route,
+    sender: Sender,
     principal: Option<&Principal>,
     path: &str,
     status: StatusCode,
@@ -243,7 +253,8 @@ async fn audit(
     let name = printable(principal.map_or("", |principal| principal.name.as_str()));
     let method = route.method.as_str();
     let outcome = if status < 400 { "allowed" } else { "denied" };
-    info!(target: "audit", who = name, method, path, status, request_id = id, outcome, "audit");
+    let from = sender.address;
+    info!(target: "audit", who = name, %from, method, path, status, request_id = id, outcome, "audit");
     let Some(principal) = principal.filter(|_| route.path != "/api/v1/frontier/submit") else {
         return;
     };
@@ -287,7 +298,7 @@ fn printable(text: &str) -> String {
 async fn check_and_run(
     app: &Arc<App>,
     route: &'static Route,
-    peer: IpAddr,
+    sender: Sender,
     principal: Option<Principal>,
     params: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
@@ -317,7 +328,11 @@ async fn check_and_run(
     if is_change && parts.headers.get(header::AUTHORIZATION).is_none() {
         check_origin(&parts.headers)?;
     }
-    let body = read_body(body, route.body.max_bytes()).await?;
+    let (body, unread) = match route.body {
+        // Its handler reads it as a stream.
+        RequestBody::UrlList => (Bytes::new(), body),
+        kind => (read_body(body, kind.max_bytes()).await?, Body::empty()),
+    };
     if is_change
         && let Some(csrf) = principal
             .as_ref()
@@ -325,14 +340,21 @@ async fn check_and_run(
     {
         check_csrf(csrf, &parts.headers, &body, route.body)?;
     }
+    if let (Some(operation), Some(principal)) = (route.expensive, &principal) {
+        let started = app
+            .expensive
+            .start(principal.token_id, operation, Instant::now());
+        started?;
+    }
     let params = check_params(route, params, parts.uri.query().unwrap_or(""))?;
     let request = CheckedRequest {
         app: Arc::clone(app),
         principal,
-        peer,
+        sender,
         params,
         headers: parts.headers,
         body,
+        unread: Mutex::new(unread),
     };
     let timeout = Duration::from_secs(route.timeout_seconds);
     match tokio::time::timeout(timeout, (route.handler)(request)).await {
@@ -398,20 +420,8 @@ async fn read_body(body: Body, max: usize) -> Result<Bytes, Problem> {
     let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, max)).await;
     match read {
         Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => Err(Problem {
-            field: Some("body".to_owned()),
-            ..Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is incomplete or longer than {max} bytes"),
-            )
-        }),
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!(
-                "the body did not arrive within {} s",
-                BODY_TIMEOUT.as_secs()
-            ),
-        )),
+        Ok(Err(_)) => Err(Problem::long_body(max)),
+        Err(_) => Err(Problem::slow_body(BODY_TIMEOUT)),
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use tidings_store::Role;
 
+use crate::expensive::Expensive;
 use crate::params::Param;
 use crate::request::CheckedRequest;
 use crate::response::HandlerResult;
@@ -46,6 +47,8 @@ pub(crate) struct Route {
     /// The schema of a successful JSON response, or the media type of any other.
     pub(crate) response: &'static str,
     pub(crate) surface: Surface,
+    /// What a token may do only so often.
+    pub(crate) expensive: Option<Expensive>,
     /// Until the response begins; a stream may last longer.
     pub(crate) timeout_seconds: u64,
     pub(crate) handler: Handler,
@@ -98,6 +101,7 @@ impl Route {
             body: RequestBody::Empty,
             response: "Done",
             surface: Surface::Api,
+            expensive: None,
             timeout_seconds: 30,
             handler,
         }
@@ -118,6 +122,13 @@ impl Route {
     pub(crate) const fn timeout(self, timeout_seconds: u64) -> Self {
         Self {
             timeout_seconds,
+            ..self
+        }
+    }
+
+    pub(crate) const fn expensive(self, operation: Expensive) -> Self {
+        Self {
+            expensive: Some(operation),
             ..self
         }
     }

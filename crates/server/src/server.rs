@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{ConnectInfo, RawPathParams, Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
+use axum::{Extension, Router};
+use rustls::ServerConfig;
 use thiserror::Error;
 use tidings_net::Client;
 use tidings_store::{Role, Store, StoreError};
@@ -18,15 +19,17 @@ use tokio::sync::watch;
 
 use crate::access::new_secret;
 use crate::app::App;
+use crate::connections::{Connection, ConnectionOptions};
 use crate::openapi::openapi;
 use crate::options::ServerOptions;
 use crate::route::Method;
-use crate::{event_tail, history, request_guard, routes};
+use crate::tls::{TlsError, TlsFiles};
+use crate::{connections, event_tail, history, request_guard, routes};
 
 /// How long open connections may take to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why the server cannot start or run.
+/// Why the server cannot start.
 #[derive(Debug, Error)]
 pub enum ServerError {
     #[error(
@@ -40,8 +43,8 @@ pub enum ServerError {
     Store(#[from] StoreError),
     #[error("cannot create a token: no randomness: {0}")]
     NoRandomness(String),
-    #[error("the HTTP server failed: {0}")]
-    Serve(std::io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
 }
 
 /// A server that is bound and ready to run.
@@ -49,6 +52,7 @@ pub enum ServerError {
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
     address: SocketAddr,
     first_token: Option<String>,
 }
@@ -65,6 +69,7 @@ impl Server {
             address: wanted,
             why,
         };
+        let tls = options.tls.as_ref().map(TlsFiles::load).transpose()?;
         let listener = TcpListener::bind(wanted).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (tokens, now) = (store.tokens().await?, store.now().await?);
@@ -88,6 +93,7 @@ impl Server {
                 openapi(routes::api()),
             )),
             listener,
+            tls,
             address,
             first_token,
         })
@@ -97,6 +103,12 @@ impl Server {
         self.address
     }
 
+    /// The address of the dashboard.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
+    }
+
     /// The token that was created because there was none. Shown once, stored only as
     /// a hash.
     pub fn first_token(&self) -> Option<&str> {
@@ -104,7 +116,7 @@ impl Server {
     }
 
     /// Serves until `stop` completes. Streams end then; other requests are finished.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServerError> {
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let (end, ending) = watch::channel(false);
         let app = Arc::clone(&self.app);
         let sampling = tokio::spawn(history::record_samples(
@@ -117,25 +129,25 @@ impl Server {
             app.store.clone(),
             app.options.stream_poll_interval,
         ));
-        let service = router(&self.app).into_make_service_with_connect_info::<SocketAddr>();
-        let mut ended = ending.clone();
-        let serving = axum::serve(self.listener, service).with_graceful_shutdown(async move {
-            // A dropped sender means the same.
-            let _ = ended.wait_for(|end| *end).await;
-        });
-        let mut serving = std::pin::pin!(serving.into_future());
-        let result = tokio::select! {
-            result = &mut serving => result,
-            () = stop => {
-                app.streams.stop_all();
-                let _ = end.send(true);
-                // Idle keep-alive connections of browsers must not delay the shutdown.
-                tokio::time::timeout(SHUTDOWN_TIMEOUT, serving).await.unwrap_or(Ok(()))
-            }
+        let options = ConnectionOptions {
+            max: app.options.max_connections,
+            tls: self.tls,
+            header_timeout: app.options.header_timeout,
         };
+        let serving = connections::serve(self.listener, router(&app), options, ending);
+        let stopping = async {
+            stop.await;
+            app.streams.stop_all();
+            let _ = end.send(true);
+            // Idle connections of browsers must not delay the shutdown.
+            tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+        };
+        tokio::select! {
+            () = serving => {}
+            () = stopping => {}
+        }
         sampling.abort();
         following.abort();
-        result.map_err(ServerError::Serve)
     }
 }
 
@@ -150,10 +162,10 @@ fn router(app: &Arc<App>) -> Router {
             Method::Get => MethodFilter::GET,
         };
         let handler = move |State(app): State<Arc<App>>,
-                            ConnectInfo(peer): ConnectInfo<SocketAddr>,
+                            Extension(connection): Extension<Arc<Connection>>,
                             params: Result<RawPathParams, RawPathParamsRejection>,
                             request: Request| {
-            request_guard::handle(app, route, peer, params, request)
+            request_guard::handle(app, route, connection, params, request)
         };
         router = router.route(route.path, on(filter, handler));
     }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use jiff::Timestamp;
 use tidings_net::http::{HeaderName, HeaderValue, Method, header};
-use tidings_net::{Client, Failure, Purpose, Redirects, Request, Response, retry_after};
+use tidings_net::{
+    Client, Denied, DenyReason, Failure, Purpose, Redirects, Request, Response, retry_after,
+};
 use tidings_url::FetchUrl;
 
 use crate::context::BuildError;
@@ -199,5 +201,20 @@ impl Endpoint {
 
 /// The verdict when no response arrived: the request may have been processed or not.
 pub(crate) fn transport_error(failure: &Failure) -> Verdict {
-    Verdict::retry(failure.to_string())
+    Verdict::retry(describe(failure))
+}
+
+/// A failure in words; what would open a blocked address is a setting of the sinks.
+pub(crate) fn describe(failure: &Failure) -> String {
+    let Failure::Egress(Denied { address, reason }) = failure else {
+        return failure.to_string();
+    };
+    match reason {
+        DenyReason::Range(name) => {
+            format!("{address} may not be reached: it is {name}; sink.allow opens a range by name")
+        }
+        DenyReason::Port => {
+            format!("{address} may not be reached: its port is not open; sink.ports opens more")
+        }
+    }
 }

@@ -17,7 +17,7 @@ use tidings_document::Document;
 use tidings_net::http::Method;
 
 use crate::context::{BuildError, Context};
-use crate::endpoint::{Body, Endpoint, transport_error};
+use crate::endpoint::{Body, Endpoint, describe, transport_error};
 use crate::secret;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
 
@@ -99,7 +99,7 @@ impl Gorse {
 
     async fn get(&self, path: &str) -> Result<String, String> {
         let sent = self.endpoint.send(Method::GET, path, None, &[]).await;
-        let response = sent.map_err(|failure| failure.to_string())?;
+        let response = sent.map_err(|failure| describe(&failure))?;
         if response.is_success() {
             Ok(format!("{path} returned {}", response.status))
         } else {

@@ -16,7 +16,7 @@ use tidings_net::{Failure, Response};
 use tidings_text::hex;
 
 use crate::context::{BuildError, Context, yes};
-use crate::endpoint::{Body, Endpoint, transport_error};
+use crate::endpoint::{Body, Endpoint, describe, transport_error};
 use crate::licensed_text;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
@@ -179,7 +179,7 @@ impl Sink for Webhook {
                 Ok(format!("a signed ping returned {}", response.status))
             }
             Ok(response) => Err(self.endpoint.describe_error(&response)),
-            Err(failure) => Err(failure.to_string()),
+            Err(failure) => Err(describe(&failure)),
         };
         report.record("connection", result);
         report

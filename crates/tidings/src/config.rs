@@ -11,6 +11,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidings_net::IpNet;
+use tidings_server::TlsFiles;
 use tracing::Level;
 
 pub(crate) use net::NetConfig;
@@ -73,6 +75,9 @@ pub(crate) struct ServerConfig {
     pub(crate) is_enabled: bool,
     pub(crate) bind: SocketAddr,
     pub(crate) public_hosts: Vec<String>,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) max_connections: usize,
     /// Every setting with secrets masked, for the page of settings.
     pub(crate) settings: Vec<tidings_server::Setting>,
 }
@@ -97,6 +102,11 @@ impl Config {
         let (tables, place) = file
             .as_ref()
             .map_or((None, String::new()), settings::File::sinks);
+        if settings.text("server.tls_cert").is_empty() != settings.text("server.tls_key").is_empty()
+        {
+            let half = "server.tls_cert and server.tls_key must be set together";
+            return Err(ConfigError::new(vec![half.to_owned()]));
+        }
         let has_search = settings.get("search.enabled");
         let gorse = environment.get(sinks::GORSE_URL).map(String::as_str);
         let sinks = sinks::read(tables, &place, has_search, gorse).map_err(ConfigError::new)?;
@@ -164,6 +174,11 @@ impl Config {
                 public_hosts: table::items(settings.text("server.public_hosts"))
                     .map(str::to_owned)
                     .collect(),
+                trusted_proxies: table::items(settings.text("server.trusted_proxies"))
+                    .filter_map(|item| item.parse().ok())
+                    .collect(),
+                tls: tls_files(settings),
+                max_connections: settings.get("server.max_connections"),
                 settings: settings.iter().map(masked).collect(),
             },
             sinks: Vec::new(),
@@ -175,6 +190,16 @@ impl Config {
             },
         }
     }
+}
+
+/// `None` without a certificate; a certificate needs a key.
+fn tls_files(settings: &Settings) -> Option<TlsFiles> {
+    let file = |key| PathBuf::from(settings.text(key));
+    let files = TlsFiles {
+        cert: file("server.tls_cert"),
+        key: file("server.tls_key"),
+    };
+    (!files.cert.as_os_str().is_empty()).then_some(files)
 }
 
 fn masked(resolved: &settings::Resolved) -> tidings_server::Setting {

@@ -12,6 +12,7 @@ mod failure;
 mod format;
 mod logging;
 mod node;
+mod open_files;
 mod output;
 mod progress;
 mod roles;

@@ -15,10 +15,11 @@ use tidings_server::{Server, ServerOptions};
 use tidings_sinks::SinkConfig;
 use tidings_store::Store;
 use tokio::sync::watch;
+use tracing::info;
 
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::{output, sinks};
+use crate::{open_files, output, sinks};
 
 /// One loop of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -93,7 +94,7 @@ impl Roles {
         };
         Ok(Self {
             dashboard: server.as_ref().map(|server| Dashboard {
-                dashboard: format!("http://{}/", server.address()),
+                dashboard: server.url(),
                 token: server.first_token().map(str::to_owned),
             }),
             server: Mutex::new(server),
@@ -169,9 +170,8 @@ impl Roles {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let serving = async {
-            match server {
-                Some(server) => server.run(stopped()).await,
-                None => Ok(()),
+            if let Some(server) = server {
+                server.run(stopped()).await;
             }
         };
         let stopping = async {
@@ -181,9 +181,8 @@ impl Roles {
             }
             stop_all();
         };
-        let (polled, fetched, (), served, ()) =
+        let (polled, fetched, (), (), ()) =
             tokio::join!(polling, fetching, delivering, serving, stopping);
-        served?;
         polled.context("cannot poll feeds")?;
         fetched.context("cannot fetch pages")
     }
@@ -197,12 +196,30 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
     });
     let options = ServerOptions {
         public_hosts: config.server.public_hosts.clone(),
+        trusted_proxies: config.server.trusted_proxies.clone(),
+        tls: config.server.tls.clone(),
+        max_connections: max_connections(config.server.max_connections, open_files::limit()),
         search_folder: search,
         settings: config.server.settings.clone(),
         ..ServerOptions::new(config.server.bind)
     };
     let server = Server::bind(options, store.clone(), client).await;
     server.map_err(|error| Failure::Command(error.into()))
+}
+
+/// Half of the file descriptors are for the crawler, its store and its sinks.
+fn max_connections(configured: usize, open_files: Option<u64>) -> usize {
+    let half = open_files.and_then(|limit| usize::try_from(limit / 2).ok());
+    let fitting = half.map_or(configured, |half| configured.min(half));
+    if fitting < configured {
+        info!(
+            configured,
+            max = fitting,
+            open_files,
+            "server.max_connections lowered to half of the open files that are allowed"
+        );
+    }
+    fitting
 }
 
 fn poll_options(config: &Config) -> PollOptions {

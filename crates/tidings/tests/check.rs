@@ -218,3 +218,35 @@ fn a_server_that_is_ours_is_no_error() {
         assert!(message.contains(said), "{what}: {message}");
     }
 }
+
+#[test]
+fn tls_files_of_the_server_are_checked() {
+    let network = TestNetwork::new();
+    let cert = ["--set", "server.tls_cert=cert.pem"];
+    let half = network.check(&cert).run();
+    assert_eq!(half.code, 78);
+    assert!(half.stderr.contains("server.tls_key"), "{}", half.stderr);
+
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let (pem, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let both = [&cert[..], &["--set", "server.tls_key=key.pem"]].concat();
+    let good = network.check(&both).file("cert.pem", &pem);
+    let good = good.file("key.pem", &key).run();
+    assert!(probe(&good, "server, TLS").0, "{}", good.stdout);
+    let swapped = network.check(&both).file("cert.pem", &key);
+    let swapped = swapped.file("key.pem", &pem).run();
+    let (is_ok, said) = probe(&swapped, "server, TLS");
+    assert!(!is_ok && said.contains("server.tls_cert"), "{said}");
+    assert_eq!(swapped.code, 78, "the configuration has to change");
+}
+
+#[test]
+fn a_blocked_sink_names_the_setting_of_sinks() {
+    let network = TestNetwork::new();
+    let sink =
+        "[sinks.hook]\nkind = 'webhook'\nurl = 'http://127.0.0.1:9/'\nsecret_env = 'HOOK_SECRET'\n";
+    let run = network.check(&[]).file("tidings.toml", sink);
+    let run = run.env("HOOK_SECRET", "secret").run();
+    assert!(run.stdout.contains("sink.allow opens"), "{}", run.stdout);
+    assert!(!run.stdout.contains("egress.allow"), "{}", run.stdout);
+}

@@ -1,5 +1,6 @@
 //! The server as `tidings` starts it: it prints its address and the first token,
-//! others are created and revoked, and a port in use is named.
+//! others are created and revoked, and a port in use is named. Its connections leave
+//! file descriptors for the crawler, it has TLS of its own, and denials are logged.
 
 #![allow(clippy::unwrap_used)]
 
@@ -7,7 +8,8 @@ mod tidings;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -87,4 +89,174 @@ fn a_port_in_use_is_named_with_the_setting() {
     let ended = Run::new(&["run", "--set", &bind]).run();
     assert_eq!(ended.code, 1);
     assert!(ended.stderr.contains("server.bind"), "{}", ended.stderr);
+}
+
+/// `tidings run` with its server on a port of its own.
+struct Running {
+    child: Child,
+    /// With the scheme.
+    url: String,
+    address: String,
+    token: String,
+    stderr: ChildStderr,
+    folder: tempfile::TempDir,
+}
+
+impl Running {
+    /// `limit` is the shell's `ulimit` of the process.
+    fn start(limit: &str, settings: &[String]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("{limit}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command
+            .args([
+                "-c",
+                &script,
+                env!("CARGO_BIN_EXE_tidings"),
+                "run",
+                "--json",
+            ])
+            .args(["--set", "server.bind=127.0.0.1:0"])
+            .args(["--set", "log.format=json"])
+            .current_dir(folder.path())
+            .env_clear()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let url = said["dashboard"].as_str().unwrap().to_owned();
+        let (_, address) = url.trim_end_matches('/').split_once("://").unwrap();
+        Self {
+            address: address.to_owned(),
+            token: said["token"].as_str().unwrap().to_owned(),
+            stderr: child.stderr.take().unwrap(),
+            url,
+            child,
+            folder,
+        }
+    }
+
+    fn post(&self, path: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+
+    /// Stops it; what it logged.
+    fn stop(mut self) -> String {
+        tidings::terminate(self.child);
+        let mut log = String::new();
+        self.stderr.read_to_string(&mut log).unwrap();
+        log
+    }
+}
+
+#[test]
+fn half_open_connections_leave_file_descriptors_for_the_crawler() {
+    let site = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = site.local_addr().unwrap();
+    let running = Running::start(
+        "ulimit -n 256",
+        &[
+            "egress.allow=127.0.0.0/8".to_owned(),
+            format!("egress.ports={}", at.port()),
+        ],
+    );
+    let half_open = || {
+        let mut stream = TcpStream::connect(&running.address).unwrap();
+        stream
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: loc")
+            .unwrap();
+        stream
+    };
+    let open: Vec<TcpStream> = (0..400).map(|_| half_open()).collect();
+    assert_eq!(status(&running.address, "/healthz", ""), 200);
+    // A request to a site is made while they are open.
+    let (asked, requests) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        while let Ok((_stream, _)) = site.accept() {
+            if asked.send(()).is_err() {
+                return;
+            }
+        }
+    });
+    let headers = format!(
+        "authorization: Bearer {}\r\ncontent-type: application/json\r\n",
+        running.token
+    );
+    let body = format!("{{\"url\":\"http://{at}/\"}}");
+    let response = running.post("/api/v1/sources/discover", &headers, &body);
+    let request = requests.recv_timeout(Duration::from_secs(60));
+    assert!(request.is_ok(), "no socket for a request: {response}");
+    drop(open);
+    let log = running.stop();
+    assert!(
+        log.contains("server.max_connections lowered") && log.contains("\"max\":128"),
+        "{log}"
+    );
+}
+
+#[test]
+fn it_serves_tls_with_a_certificate_and_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cert = file("cert.pem", &made.cert.pem());
+    let key = file("key.pem", &made.signing_key.serialize_pem());
+    let running = Running::start(
+        "true",
+        &[
+            format!("server.tls_cert={cert}"),
+            format!("server.tls_key={key}"),
+        ],
+    );
+    assert!(running.url.starts_with("https://"), "{}", running.url);
+    let (_, port) = running.address.split_once(':').unwrap();
+    let url = format!("{}healthz", running.url);
+    let settings = [
+        format!("net.ca_file={cert}"),
+        "egress.allow=127.0.0.0/8".to_owned(),
+        format!("egress.ports={port}"),
+    ];
+    let mut args = vec!["fetch", url.as_str()];
+    args.extend(
+        settings
+            .iter()
+            .flat_map(|setting| ["--set", setting.as_str()]),
+    );
+    let fetched = command(&args, running.folder.path()).output().unwrap();
+    let shown = String::from_utf8_lossy(&fetched.stdout).into_owned();
+    assert!(shown.contains("200 over HTTP/1.1"), "{shown}{fetched:?}");
+    running.stop();
+}
+
+#[test]
+fn a_form_without_a_login_is_logged_as_denied() {
+    let running = Running::start("true", &[]);
+    let response = running.post("/sources", "", "");
+    assert!(response.starts_with("HTTP/1.1 303"), "{response}");
+    let log = running.stop();
+    let audit = log
+        .lines()
+        .find(|line| line.contains("\"path\":\"/sources\""));
+    let audit = audit.unwrap_or_else(|| panic!("no audit entry: {log}"));
+    assert!(
+        audit.contains("\"outcome\":\"denied\"") && audit.contains("\"status\":401"),
+        "{audit}"
+    );
 }

@@ -174,12 +174,14 @@ fn draft(
             in_range.ok_or_else(|| format!("priority {value} is not a number from 1 to 10"))? as u8
         }
     };
-    Ok(SourceDraft {
+    let draft = SourceDraft {
         name: name.unwrap_or_else(|| url.host().to_owned()),
         url,
         priority,
         settings,
-    })
+    };
+    let checked = draft.check_text().map_err(|error| error.why().to_owned());
+    checked.map(|()| draft)
 }
 
 /// Adds the sources that are new. A dry run reports the same and writes nothing.

@@ -28,6 +28,7 @@ pub struct SourceDraft {
 impl SourceDraft {
     pub(crate) fn row(&self) -> Result<NewSource, SettingsError> {
         let config = self.settings.to_json();
+        self.check_text()?;
         // Settings that cannot be read back must not be stored.
         SourceSettings::parse(&self.name, &config)?;
         Ok(NewSource {
@@ -37,6 +38,19 @@ impl SourceDraft {
             priority: self.priority.clamp(1, 10),
             config,
         })
+    }
+
+    /// Text that is shown on terminals or sent in headers.
+    pub(crate) fn check_text(&self) -> Result<(), SettingsError> {
+        let refused = |why| Err(SettingsError::new(&self.name, why));
+        if self.name.chars().any(char::is_control) {
+            return refused("name has a control character, such as a line break");
+        }
+        let agent = self.settings.user_agent.as_deref().unwrap_or_default();
+        if !agent.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return refused("user_agent has a character other than printable ASCII");
+        }
+        Ok(())
     }
 }
 

@@ -46,6 +46,13 @@ pub struct SettingsError {
 }
 
 impl SettingsError {
+    pub(crate) fn new(name: &str, why: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
     /// The reason, without the name of the source.
     pub(crate) fn why(&self) -> &str {
         &self.why

@@ -7,28 +7,19 @@ use std::collections::hash_map::Entry;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, header};
 use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use tidings_store::{Filter, FrontierId, Order, Origin, Replay, Store, Submission, Verdict};
 use tidings_url::{FetchUrl, Rules};
 
+use super::bulk_body::{self, Item};
 use super::frontier::{filter_from_body, is_everything, rules, target};
 use crate::body_fields::BodyFields;
-use crate::params::MAX_ID;
 use crate::problem::Problem;
-use crate::request::CheckedRequest;
+use crate::request::{BODY_TIMEOUT, CheckedRequest};
 use crate::response::{HandlerResult, json};
-
-const MAX_URLS: usize = 100_000;
-
-/// One item of a request.
-#[derive(Debug)]
-struct Item {
-    url: String,
-    source_id: i64,
-    priority: u8,
-}
+use crate::route::RequestBody;
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
@@ -70,13 +61,20 @@ pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
         }
     };
     // Parsed before the key is stored: an invalid body does not use up its key.
-    let items = parse(&request)?;
+    let body = bulk_body::read(
+        request.take_body(),
+        &request.content_type(),
+        RequestBody::UrlList.max_bytes(),
+        BODY_TIMEOUT,
+    )
+    .await?;
+    // The hash stands for the body.
     if let Some(key) = &key
-        && let Replay::Done(body) = store.begin_idempotent(key, &request.body).await?
+        && let Replay::Done(body) = store.begin_idempotent(key, &body.hash).await?
     {
         return Ok(report_response(body, true));
     }
-    let report = submit_items(store, items).await?;
+    let report = submit_items(store, body.items).await?;
     let body = serde_json::to_string(&report).map_err(Problem::internal)?;
     if let Some(key) = &key {
         store.finish_idempotent(key, &body).await?;
@@ -151,152 +149,6 @@ async fn submit_items(store: &Store, items: Vec<Item>) -> Result<Report, Problem
         report.verdicts[place].verdict = word;
     }
     Ok(report)
-}
-
-/// The items of a body, by its media type.
-fn parse(request: &CheckedRequest) -> Result<Vec<Item>, Problem> {
-    let items = match request.content_type().as_str() {
-        "application/json" => parse_array(&request.body),
-        "application/x-ndjson" | "application/jsonl" | "application/ndjson" => {
-            parse_lines(&request.body)
-        }
-        "text/csv" => parse_csv(&request.body),
-        _ => Err(Problem {
-            field: Some("content-type".to_owned()),
-            ..Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "send application/json, application/x-ndjson or text/csv",
-            )
-        }),
-    }?;
-    match items.len() {
-        0 => Err(Problem::field("body", "the body has no URL")),
-        _ => Ok(items),
-    }
-}
-
-fn too_many() -> Problem {
-    Problem {
-        field: Some("body".to_owned()),
-        ..Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("more than {MAX_URLS} URLs; split the request"),
-        )
-    }
-}
-
-fn parse_array(body: &[u8]) -> Result<Vec<Item>, Problem> {
-    let values: Vec<Json> = serde_json::from_slice(body).map_err(|error| {
-        Problem::field(
-            "body",
-            format!("the body is not a JSON array of URLs: {error}"),
-        )
-    })?;
-    if values.len() > MAX_URLS {
-        return Err(too_many());
-    }
-    let numbered = values.into_iter().enumerate();
-    numbered.map(|(n, value)| item(value, n + 1)).collect()
-}
-
-fn parse_lines(body: &[u8]) -> Result<Vec<Item>, Problem> {
-    let mut items = Vec::new();
-    for (n, line) in body.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        if items.len() == MAX_URLS {
-            return Err(too_many());
-        }
-        let value = serde_json::from_slice(line)
-            .map_err(|error| Problem::field("body", format!("line {}: {error}", n + 1)))?;
-        items.push(item(value, n + 1)?);
-    }
-    Ok(items)
-}
-
-/// A URL, or an object with one.
-fn item(value: Json, number: usize) -> Result<Item, Problem> {
-    let fields = match value {
-        Json::String(url) => {
-            return Ok(Item {
-                url,
-                source_id: 0,
-                priority: 5,
-            });
-        }
-        Json::Object(fields) => fields,
-        _ => {
-            return Err(Problem::field(
-                "body",
-                format!("item {number} is neither a URL nor an object"),
-            ));
-        }
-    };
-    let mut fields = BodyFields::new(fields, "");
-    let mut read = || {
-        Ok(Item {
-            url: fields.text("url")?,
-            source_id: fields.number("source_id", 0..=MAX_ID)?.unwrap_or(0),
-            priority: fields.number("priority", 1..=10)?.unwrap_or(5) as u8,
-        })
-    };
-    let result = read();
-    let in_place = |problem: Problem| Problem {
-        detail: format!("item {number}: {}", problem.detail),
-        ..problem
-    };
-    let item = result.map_err(in_place)?;
-    fields.finish().map_err(in_place)?;
-    Ok(item)
-}
-
-fn parse_csv(body: &[u8]) -> Result<Vec<Item>, Problem> {
-    let mut reader = csv::ReaderBuilder::new()
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .from_reader(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body));
-    let invalid = |why: String| Problem::field("body", why);
-    let headers = reader
-        .headers()
-        .map_err(|error| invalid(error.to_string()))?
-        .clone();
-    let column = |name: &str| {
-        headers
-            .iter()
-            .position(|header| header.eq_ignore_ascii_case(name))
-    };
-    let Some(url) = column("url") else {
-        return Err(invalid("the first line has no column url".to_owned()));
-    };
-    let (source, priority) = (column("source_id"), column("priority"));
-    let mut items = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| invalid(error.to_string()))?;
-        if items.len() == MAX_URLS {
-            return Err(too_many());
-        }
-        let line = record.position().map_or(0, csv::Position::line);
-        let number = |at: Option<usize>, name: &str, default: i64, max: i64| match at
-            .and_then(|at| record.get(at))
-            .filter(|text| !text.is_empty())
-        {
-            None => Ok(default),
-            Some(text) => text
-                .parse()
-                .ok()
-                .filter(|number| (default.min(1)..=max).contains(number))
-                .ok_or_else(|| {
-                    Problem::field(name, format!("line {line}: {name} {text:?} is invalid"))
-                }),
-        };
-        items.push(Item {
-            url: record.get(url).unwrap_or_default().to_owned(),
-            source_id: number(source, "source_id", 0, MAX_ID)?,
-            priority: number(priority, "priority", 5, 10)? as u8,
-        });
-    }
-    Ok(items)
 }
 
 /// What a bulk action does.

@@ -9,6 +9,7 @@ use crate::access::COOKIE;
 use crate::problem::Problem;
 use crate::request::CheckedRequest;
 use crate::response::HandlerResult;
+use crate::sender::Sender;
 
 pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
     let next = request.params.text("next").unwrap_or("/").to_owned();
@@ -45,10 +46,10 @@ pub(crate) async fn log_in(request: CheckedRequest) -> HandlerResult {
     let mut fields = request.form();
     let secret = fields.remove("token").unwrap_or_default();
     let next = fields.remove("next").unwrap_or_default();
-    match request.app.access.log_in(&secret, request.peer).await {
+    match request.app.access.log_in(&secret, request.sender).await {
         Ok(value) => {
-            let cookie = format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age=43200");
-            with_cookie(redirect(own_path(&next))?, &cookie)
+            let response = redirect(own_path(&next))?;
+            with_cookie(response, &value, 12 * 3600, request.sender)
         }
         Err(problem) => {
             let page = document(None, "", "Log in", &form(&next, Some(&problem.detail)));
@@ -61,12 +62,14 @@ pub(crate) async fn log_in(request: CheckedRequest) -> HandlerResult {
 
 pub(crate) async fn log_out(request: CheckedRequest) -> HandlerResult {
     request.app.access.log_out(&request.headers);
-    let cookie = format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
-    with_cookie(redirect("/login")?, &cookie)
+    with_cookie(redirect("/login")?, "", 0, request.sender)
 }
 
-fn with_cookie(mut response: Response, cookie: &str) -> HandlerResult {
-    let value = HeaderValue::from_str(cookie).map_err(Problem::internal)?;
+fn with_cookie(mut response: Response, value: &str, seconds: u32, sender: Sender) -> HandlerResult {
+    let secure = if sender.is_https { "; Secure" } else { "" };
+    let cookie =
+        format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    let value = HeaderValue::from_str(&cookie).map_err(Problem::internal)?;
     response.headers_mut().insert(header::SET_COOKIE, value);
     Ok(response)
 }

@@ -4,6 +4,7 @@
 use tidings_store::Role;
 
 use super::common::{AFTER, AFTER_ID, FRONTIER_ID, HOST, ID, QUERY, SINK, SOURCE_ID};
+use crate::expensive::Expensive;
 use crate::params::{ORIGINS, Param, ParamKind, SORT_ORDERS, STATUSES};
 use crate::route::{Handler, Method, OPERATOR, RequestBody, Route, Surface, VIEWER, handler};
 use crate::{assets, pages};
@@ -52,12 +53,12 @@ pub(super) static ROUTES: &[Route] = &[
     page("/sources", "Sources", handler!(pages::sources::show)).params(&[AFTER_ID, NOTICE, NOTICE_COUNT]),
     form("/sources", "Add source", handler!(pages::source::add)),
     page("/sources/new", "New source", handler!(pages::source::new)),
-    form("/sources/discover", "Discover the feeds of a site", handler!(pages::source::discover)),
+    form("/sources/discover", "Discover the feeds of a site", handler!(pages::source::discover)).expensive(Expensive::Discover),
     form("/sources/import", "Import sources", handler!(pages::sources::import)),
     page("/sources/{id}", "Show source", handler!(pages::source::show)).params(&[ID, NOTICE, NOTICE_COUNT]),
     form("/sources/{id}", "Change source settings", handler!(pages::source::change)).params(&[ID]),
     form("/sources/{id}/poll", "Poll source now, or preview its items", handler!(pages::source::poll)).params(&[ID]),
-    form("/sources/{id}/test", "Test selectors on a page", handler!(pages::selectors::test)).params(&[ID]),
+    form("/sources/{id}/test", "Test selectors on a page", handler!(pages::selectors::test)).params(&[ID]).expensive(Expensive::Test),
     form("/sources/{id}/enable", "Resume source", handler!(pages::source::resume)).params(&[ID]),
     form("/sources/{id}/disable", "Pause source", handler!(pages::source::pause)).params(&[ID]),
     form("/sources/{id}/delete", "Delete source", handler!(pages::source::delete)).params(&[ID]),

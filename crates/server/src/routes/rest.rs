@@ -4,6 +4,7 @@ use tidings_store::Role;
 
 use super::common::{AFTER, AFTER_ID, FRONTIER_ID, HOST, ID, QUERY, SINK, SOURCE_ID};
 use crate::api;
+use crate::expensive::Expensive;
 use crate::params::{ORIGINS, Param, ParamKind, SORT_ORDERS, STATUSES};
 use crate::route::{Handler, Method, OPERATOR, RequestBody, Route, VIEWER, handler};
 
@@ -64,9 +65,9 @@ pub(super) static ROUTES: &[Route] = &[
     post("/api/v1/sources/import", "Import sources", handler!(api::sources::import))
         .params(&[FORMAT, DRY_RUN]).body(RequestBody::SourceList).response("ImportReport").timeout(120),
     post("/api/v1/sources/discover", "Discover the feeds and sitemaps of a site, best first", handler!(api::sources::discover))
-        .body(RequestBody::Json("Address")).response("CandidateList").timeout(120),
+        .body(RequestBody::Json("Address")).response("CandidateList").timeout(120).expensive(Expensive::Discover),
     post("/api/v1/sources/test", "Test selectors on a page; stores nothing", handler!(api::sources::test_selectors))
-        .body(RequestBody::Json("SelectorTest")).response("TestedPage").timeout(60),
+        .body(RequestBody::Json("SelectorTest")).response("TestedPage").timeout(60).expensive(Expensive::Test),
     get("/api/v1/sources/schemas", "Schema of source settings", handler!(api::sources::schema)).response("Schema"),
     get("/api/v1/sources/{id}", "Show source with its feeds", handler!(api::sources::get)).params(&[ID]).response("SourceWithFeeds"),
     put("/api/v1/sources/{id}", "Replace source settings", handler!(api::sources::change)).params(&[ID]).body(RequestBody::Json("SourceDraft")).response("Source"),
@@ -110,9 +111,9 @@ pub(super) static ROUTES: &[Route] = &[
         .params(&[AFTER_ID]).response("text/event-stream"),
 
     post("/collect", "Poll all or some sources once and submit new items", handler!(api::collect::run))
-        .body(RequestBody::Json("CollectRequest")).response("Collected").timeout(1800),
+        .body(RequestBody::Json("CollectRequest")).response("Collected").timeout(1800).expensive(Expensive::Collect),
     get("/collect/test", "Preview one source; writes nothing", handler!(api::collect::preview)).role(Role::Operator)
-        .params(&[Param::required("source", ParamKind::Text, "name of the source")]).response("CheckedSource").timeout(180),
+        .params(&[Param::required("source", ParamKind::Text, "name of the source")]).response("CheckedSource").timeout(180).expensive(Expensive::Test),
 
     get("/api/v1/tokens", "List tokens, without their secrets", handler!(api::tokens::list)).response("TokenList").role(Role::Admin),
     post("/api/v1/tokens", "Create token; its secret is shown once", handler!(api::tokens::add)).body(RequestBody::Json("TokenDraft")).response("NewToken").role(Role::Admin),

@@ -142,31 +142,85 @@ async fn a_login_redirects_only_to_this_server() {
     }
 }
 
+/// Logs in with a wrong token, behind a proxy that forwards for this client.
+async fn guess(served: &Served, token: &str, forwarded_for: &str) -> u16 {
+    let request = served
+        .request("POST", "/login")
+        .header("x-forwarded-for", forwarded_for)
+        .form(&[("token", token)]);
+    request.send().await.status
+}
+
 #[tokio::test]
-async fn failed_attempts_are_rate_limited() {
+async fn failed_attempts_are_limited_and_valid_tokens_never_pay_for_them() {
     let served = Served::start().await;
     for n in 0..10 {
-        let response = served
-            .request("POST", "/login")
-            .form(&[("token", &format!("guess {n}"))])
-            .send()
-            .await;
-        assert_eq!(response.status, 401, "{n}");
+        // Nobody is trusted to name another client.
+        let client = format!("198.51.100.{n}");
+        assert_eq!(guess(&served, &format!("guess {n}"), &client).await, 401);
     }
-    let response = served
-        .request("POST", "/login")
-        .form(&[("token", ADMIN)])
-        .send()
-        .await;
-    assert_eq!(response.status, 429, "also with the right one");
-    let wait: u64 = response.header("retry-after").parse().unwrap();
-    assert!((1..=61).contains(&wait), "{wait}");
-    let response = served
+    let refused = served
         .request("GET", "/api/v1/frontier")
         .token("another guess")
         .send()
         .await;
-    assert_eq!(response.status, 429, "tokens and logins share one limit");
+    assert_eq!(refused.status, 429, "tokens and logins share one limit");
+    let wait: u64 = refused.header("retry-after").parse().unwrap();
+    assert!((1..=61).contains(&wait), "{wait}");
+    for path in ["/api/v1/frontier", "/metrics"] {
+        assert_eq!(served.get(path).await.status, 200, "{path}");
+    }
+    for _ in 0..12 {
+        let (cookie, _) = log_in(&served, OPERATOR).await;
+        let page = served.request("GET", "/").header("cookie", &cookie);
+        assert_eq!(page.send().await.status, 200);
+    }
+    assert_eq!(guess(&served, "one more guess", "").await, 429);
+}
+
+#[tokio::test]
+async fn clients_behind_a_trusted_proxy_are_limited_one_by_one() {
+    let served = Served::start_with(|options| {
+        options.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+    })
+    .await;
+    for n in 0..10 {
+        let chain = format!("203.0.113.{n}, 198.51.100.7");
+        assert_eq!(guess(&served, &format!("guess {n}"), &chain).await, 401);
+    }
+    assert_eq!(guess(&served, "guess 10", "198.51.100.7").await, 429);
+    assert_eq!(guess(&served, "guess 11", "203.0.113.1").await, 401);
+    // An IPv6 network is one client.
+    for n in 0..10 {
+        let address = format!("2001:db8::{n}");
+        assert_eq!(guess(&served, &format!("network {n}"), &address).await, 401);
+    }
+    assert_eq!(guess(&served, "network 10", "2001:db8::ffff").await, 429);
+    assert_eq!(guess(&served, "network 11", "2001:db8:0:1::").await, 401);
+    // Many clients that try variants of one token.
+    let variant = |n| format!("tdg_3fJq8ZpL and {n}");
+    for n in 0..10 {
+        let address = format!("192.0.2.{n}");
+        assert_eq!(guess(&served, &variant(n), &address).await, 401);
+    }
+    assert_eq!(guess(&served, &variant(10), "192.0.2.10").await, 429);
+}
+
+#[tokio::test]
+async fn the_cookie_is_secure_behind_tls() {
+    for (trusted, is_secure) in [("127.0.0.0/8", true), ("10.0.0.0/8", false)] {
+        let served = Served::start_with(|options| {
+            options.trusted_proxies = vec![trusted.parse().unwrap()];
+        })
+        .await;
+        let request = served
+            .request("POST", "/login")
+            .header("x-forwarded-proto", "https");
+        let response = request.form(&[("token", ADMIN)]).send().await;
+        assert_eq!(response.status, 303);
+        let cookie = response.header("set-cookie");
+        assert_eq!(cookie.contains("; Secure"), is_secure, "{cookie}");
+    }
 }
 
 #[tokio::test]

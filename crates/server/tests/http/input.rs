@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidings_server::described_routes;
 
-use crate::fixture::{ADMIN, Served};
+use crate::fixture::{ADMIN, OPERATOR, Served};
 use crate::roles::filled;
 
 #[tokio::test]
@@ -141,6 +141,18 @@ async fn an_invalid_body_is_reported_with_its_field() {
             api("sources"),
             json!({ "url": "https://b.example/", "selectors": { "article": { "title": "h1[" } } }),
             "selectors",
+        ),
+        (
+            "POST",
+            api("sources"),
+            json!({ "url": "https://b.example/", "name": "red \u{1b}[31m" }),
+            "name",
+        ),
+        (
+            "PUT",
+            source.clone(),
+            json!({ "url": "https://a.example/", "user_agent": "a\r\nx-b: c" }),
+            "user_agent",
         ),
         (
             "PUT",
@@ -289,4 +301,46 @@ async fn missing_rows_are_reported_as_not_found() {
             "{path}"
         );
     }
+}
+
+#[tokio::test]
+async fn expensive_operations_have_a_rate_by_token() {
+    let served = Served::start().await;
+    // Refused as early as possible: what is counted is the start.
+    let start = async |token: &str, path: &str| {
+        let request = served.request("POST", path).token(token);
+        request.json(&json!({ "unknown": 1 })).send().await
+    };
+    for (path, max) in [
+        ("/api/v1/sources/discover", 10),
+        ("/api/v1/sources/test", 30),
+        ("/collect", 10),
+    ] {
+        for n in 0..max {
+            assert_eq!(start(OPERATOR, path).await.status, 400, "{path} {n}");
+        }
+        let refused = start(OPERATOR, path).await;
+        assert_eq!(refused.status, 429, "{path}: {}", refused.text);
+        let wait: u64 = refused.header("retry-after").parse().unwrap();
+        assert!((1..=61).contains(&wait), "{wait}");
+        assert_eq!(start(ADMIN, path).await.status, 400, "another token");
+    }
+    let form = served.request("POST", "/sources/discover").token(OPERATOR);
+    let refused = form.form(&[("url", "https://a.example")]).send().await;
+    assert_eq!(refused.status, 429, "the dashboard shares the rate");
+}
+
+#[tokio::test]
+async fn an_imported_name_with_control_characters_is_refused_alone() {
+    let served = Served::start().await;
+    let rows = [
+        json!({ "name": "a\nb", "url": "https://a.example/" }),
+        json!({ "name": "plain", "url": "https://b.example/" }),
+    ];
+    let lines = rows.map(|row| row.to_string()).join("\n");
+    let request = served.request("POST", "/api/v1/sources/import?format=jsonl");
+    let request = request.token(ADMIN).body("application/x-ndjson", &lines);
+    let report = request.send().await.good();
+    assert_eq!(report["added"], 1, "{report}");
+    assert!(report.to_string().contains("control character"), "{report}");
 }

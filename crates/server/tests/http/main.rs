@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod connections;
 mod fixture;
 mod fuzz;
 mod input;

@@ -109,7 +109,7 @@ async fn a_document_that_commits_late_is_streamed_too() {
 }
 
 /// Waits until the metrics report this number of streams.
-async fn until_streams(served: &Served, number: &str) {
+pub(crate) async fn until_streams(served: &Served, number: &str) {
     let begun = std::time::Instant::now();
     loop {
         let metrics = served.get("/metrics").await.text;

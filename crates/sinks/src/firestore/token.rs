@@ -16,7 +16,7 @@ use tidings_net::http::Method;
 use tokio::sync::Mutex;
 
 use crate::context::BuildError;
-use crate::endpoint::{Body, Endpoint};
+use crate::endpoint::{Body, Endpoint, describe};
 use crate::secret::Secret;
 
 const SCOPE: &str = "https://www.googleapis.com/auth/datastore";
@@ -109,7 +109,8 @@ impl ServiceAccount {
             is_gzip: false,
         };
         let sent = self.endpoint.send(Method::POST, "", Some(body), &[]).await;
-        let response = sent.map_err(|failure| format!("cannot get an access token: {failure}"))?;
+        let response =
+            sent.map_err(|failure| format!("cannot get an access token: {}", describe(&failure)))?;
         if !response.is_success() {
             let error = self.endpoint.describe_error(&response);
             return Err(format!(

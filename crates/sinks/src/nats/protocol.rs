@@ -14,6 +14,8 @@ use tokio::io::{
 };
 use tokio::time::timeout;
 
+use crate::endpoint::describe;
+
 /// The longest line: an INFO that lists a large cluster.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
 /// For a server that does not announce its max_payload.
@@ -77,7 +79,7 @@ impl Connection {
     }
 
     async fn handshake(client: &Client, address: &Address) -> io::Result<Self> {
-        let failed = |failure: tidings_net::Failure| protocol_error(failure.to_string());
+        let failed = |failure: tidings_net::Failure| protocol_error(describe(&failure));
         let mut plain = client
             .connect(&address.host, address.port)
             .await

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tidings_net::{Client, Egress, NetOptions, Proxy, Purpose, Redirects, Request};
+use tidings_server::TlsFiles;
 use tidings_store::{SCHEMA_VERSION, Store};
 use tidings_url::FetchUrl;
 
@@ -113,7 +114,10 @@ async fn probes(args: &CheckArgs, config: &Config, settings: &Settings) -> Vec<P
         }
     }
     if config.server.is_enabled {
-        probes.push(port(config.server.bind).await);
+        if let Some(files) = &config.server.tls {
+            probes.push(tls(files));
+        }
+        probes.push(port(config).await);
     }
     probes.extend(all_sinks(config).await);
     probes
@@ -224,10 +228,30 @@ async fn names(name: &str, net: NetOptions) -> Probe {
     Probe::of("name servers", resolved.await)
 }
 
+/// The certificate of the server and its key.
+fn tls(files: &TlsFiles) -> Probe {
+    match files.check() {
+        Ok(()) => Probe::of(
+            "server, TLS",
+            Ok(format!("{} and its key", files.cert.display())),
+        ),
+        Err(error) => Probe {
+            is_configuration: true,
+            ..Probe::of("server, TLS", Err(error.to_string()))
+        },
+    }
+}
+
 /// Free, or in use by Tidings itself.
-async fn port(bind: SocketAddr) -> Probe {
+async fn port(config: &Config) -> Probe {
+    let bind = config.server.bind;
     let probed = match tokio::net::TcpListener::bind(bind).await {
         Ok(_) => Ok(format!("{bind} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && config.server.tls.is_some() => {
+            Ok(format!(
+                "{bind} is in use; with TLS it is not checked by whom"
+            ))
+        }
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match version_at(bind).await {
             Some(version) => Ok(format!("{bind} is served by tidings {version}")),
             None => Err(format!(

@@ -311,6 +311,37 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "host names under which they are reached, besides localhost",
     },
     Setting {
+        key: "server.trusted_proxies",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(range),
+        about: "address ranges of proxies whose X-Forwarded-For and X-Forwarded-Proto count",
+    },
+    Setting {
+        key: "server.tls_cert",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "PEM file of the server's certificate and those that signed it; empty: plain HTTP",
+    },
+    Setting {
+        key: "server.tls_key",
+        other_names: &[],
+        default: "",
+        kind: Kind::Text,
+        about: "PEM file of the certificate's private key",
+    },
+    Setting {
+        key: "server.max_connections",
+        other_names: &[],
+        default: "512",
+        kind: Kind::Number {
+            min: 4,
+            max: 100_000,
+        },
+        about: "max connections to the server; half of the file descriptors at most",
+    },
+    Setting {
         key: "demo.sites",
         other_names: &[],
         default: "200",

@@ -15,7 +15,7 @@ use super::sinks::SinkFacts;
 use super::store::StoreFacts;
 use super::{Facts, StoreContents, StoreState};
 use crate::config::Config;
-use crate::stores;
+use crate::{open_files, stores};
 
 const PAGE: u32 = 1000;
 /// Reasons of permanent failures that are read.
@@ -226,7 +226,7 @@ fn machine(config: &Config) -> MachineFacts {
     MachineFacts {
         folder: config.data_dir().display().to_string(),
         disk: disk(config.data_dir()),
-        open_files: open_files(),
+        open_files: open_files::limit(),
         concurrency: config.fetch.concurrency as u64,
         contact: config.net.contact().to_owned(),
         allowed: egress.allow.clone(),
@@ -242,13 +242,4 @@ fn disk(folder: &Path) -> Option<(u64, u64)> {
     let there: PathBuf = folder.ancestors().find(|path| path.exists())?.to_owned();
     let disk = rustix::fs::statvfs(&there).ok()?;
     Some((disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize))
-}
-
-/// The limit of this process; only Linux has it in a file.
-fn open_files() -> Option<u64> {
-    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
