@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidings_engine::Retention;
 use tracing::Level;
 
 pub(crate) use net::NetConfig;
@@ -40,6 +41,7 @@ pub(crate) struct Config {
     pub(crate) poll_concurrency: usize,
     /// Between two scheduled runs over all sources, if there are any.
     pub(crate) collect_interval: Option<Duration>,
+    pub(crate) retention: Retention,
     pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
 }
@@ -158,6 +160,7 @@ impl Config {
             collect_interval: Some(settings.get("collect.interval_minutes"))
                 .filter(|minutes| *minutes > 0)
                 .map(|minutes: u64| Duration::from_secs(minutes * 60)),
+            retention: retention(settings),
             server: ServerConfig {
                 is_enabled: settings.get("server.enabled"),
                 bind: settings.get("server.bind"),
@@ -174,6 +177,20 @@ impl Config {
                 seed: settings.get("demo.seed"),
             },
         }
+    }
+}
+
+fn retention(settings: &Settings) -> Retention {
+    let hours = |key| Duration::from_secs(settings.get::<u64>(key) * 3600);
+    let days = |key| hours(key) * 24;
+    Retention {
+        events: days("retention.events_days"),
+        fetch_log: days("retention.fetch_log_days"),
+        seen_titles: days("retention.seen_titles_days"),
+        tasks: hours("retention.tasks_hours"),
+        idempotency: hours("retention.idempotency_hours"),
+        audit: days("retention.audit_days"),
+        runs: days("retention.runs_days"),
     }
 }
 
