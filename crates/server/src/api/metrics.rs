@@ -87,9 +87,8 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     registry.register("polls", "Finished polls of feeds", polls);
     let (now, sinks) = (store.now().await?, store.outbox().await?);
     register_sinks(&mut registry, &sinks, now);
-    if let Some(report) = store.maintenance_report().await? {
-        register_maintenance(&mut registry, &report);
-    }
+    let report = store.maintenance_report().await?;
+    register_maintenance(&mut registry, report.as_ref());
     app.request_metrics.register(&mut registry);
     let streams = app.streams.count() as i64;
     gauge(&mut registry, "streams", "Open live streams", streams);
@@ -119,16 +118,17 @@ fn register_connections(registry: &mut Registry, connections: ConnectionCounts) 
     }
 }
 
-fn register_maintenance(registry: &mut Registry, report: &MaintenanceReport) {
+/// Before the first run its time is 0, so that an alert notices.
+fn register_maintenance(registry: &mut Registry, report: Option<&MaintenanceReport>) {
     let last_run = Seconds::default();
-    last_run.set(report.at.0 as f64 / 1000.0);
+    last_run.set(report.map_or(0.0, |report| report.at.0 as f64 / 1000.0));
     registry.register(
         "maintenance_last_run_timestamp_seconds",
         "When expired rows were last looked for",
         last_run,
     );
     let removed = Family::<TableLabel, Counter>::default();
-    for (table, count) in &report.removed {
+    for (table, count) in report.iter().flat_map(|report| &report.removed) {
         let table = table.clone();
         removed.get_or_create(&TableLabel { table }).inc_by(*count);
     }
