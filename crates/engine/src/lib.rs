@@ -1,10 +1,11 @@
 //! The three loops that turn sources into URLs, URLs into documents, and
-//! documents into deliveries. Each loop gathers values, calls a pure policy and
-//! stores the result; they share state only through the store, so any number of
-//! machines can run them.
+//! documents into deliveries, and the one that removes what has expired. Each loop
+//! gathers values, calls a pure policy and stores the result; they share state only
+//! through the store, so any number of machines can run them.
 
 mod deliver;
 mod fetch;
+mod maintenance;
 mod near_duplicates;
 mod politeness;
 mod poll;
@@ -14,6 +15,7 @@ mod stored_document;
 
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
 pub use fetch::{FetchOptions, PageArchive, StageTimes, Tally, Worker};
+pub use maintenance::{Maintenance, Retention};
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{

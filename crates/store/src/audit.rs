@@ -1,18 +1,14 @@
 //! The audit log: changes through the API and the dashboard, by whom, and whether
-//! they were allowed or denied. Retained for a year.
-
-use std::time::Duration;
+//! they were allowed or denied.
 
 use serde::Serialize;
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::ids::{first_id, new_id};
-use crate::moment::{Moment, millis};
+use crate::ids::new_id;
+use crate::moment::Moment;
 use crate::store::Store;
 use crate::tokens::Role;
-
-const AUDIT_LOG_TTL: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One change, or the attempt at one.
 #[derive(Debug, Clone, Serialize)]
@@ -71,15 +67,6 @@ impl Store {
         let values = [Value::Int(before), Value::Int(i64::from(limit))];
         let rows = self.rows(Statement::new(sql, values)).await?;
         rows.iter().map(audit_entry).collect()
-    }
-
-    pub(crate) async fn prune_audit_log(&self, now: Moment) -> Result<()> {
-        let since = Moment(now.0.saturating_sub(millis(AUDIT_LOG_TTL)));
-        let since = Value::Int(first_id(since));
-        let sql = "DELETE FROM audit WHERE audit_id < $1";
-        self.execute(Statement::volatile(sql, [since]))
-            .await
-            .map(drop)
     }
 }
 

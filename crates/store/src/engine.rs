@@ -68,9 +68,6 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// The document most similar to a text, if one is a near-duplicate.
     async fn nearest(&self, sketch: &Sketch) -> Result<Option<NearDuplicate>>;
 
-    /// Rolls up counters and deletes expired events.
-    async fn maintain(&self, keep_events_since: Moment) -> Result<()>;
-
     /// Runs portable statements in one transaction.
     async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>>;
 
@@ -101,6 +98,10 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// SQL that waits until the completions that have begun are committed, where
     /// several can run at a time.
     fn wait_for_completions(&self) -> Option<&'static str>;
+
+    /// SQL that folds at most `$1` counter changes into the counters and returns their
+    /// number; none where counters are changed in place.
+    fn fold_counts(&self) -> Option<&'static str>;
 
     /// SQL for the size in bytes, open connections, and the connection limit.
     fn diagnostics(&self) -> &'static str;

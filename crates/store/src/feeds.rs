@@ -101,9 +101,6 @@ fn claim(row: &Row) -> Result<FeedClaim> {
     })
 }
 
-/// Fetch log rows retained per feed.
-const MAX_LOG_ROWS: i64 = 1000;
-
 const MAX_ERROR_CHARS: usize = 500;
 
 fn short(text: Option<&String>) -> Value {
@@ -377,33 +374,5 @@ impl Store {
             })
         };
         rows.iter().map(log_row).collect()
-    }
-
-    /// Deletes log rows that are older than `ttl`, and all but the newest thousand
-    /// of a feed.
-    pub async fn prune_fetch_log(&self, ttl: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(ttl));
-        let expired = Statement::new(
-            "DELETE FROM feed_fetch_log WHERE started_at < $1",
-            [Value::Int(before)],
-        );
-        let excess = Statement::new(
-            "DELETE FROM feed_fetch_log WHERE started_at < (
-                SELECT started_at FROM feed_fetch_log newer WHERE newer.feed_id = feed_fetch_log.feed_id
-                ORDER BY started_at DESC LIMIT 1 OFFSET $1)",
-            [Value::Int(MAX_LOG_ROWS - 1)],
-        );
-        let results = self.run(vec![expired, excess]).await?;
-        Ok(results.iter().map(|result| result.changed).sum())
-    }
-
-    /// Deletes titles that were seen longer than `ttl` ago.
-    pub async fn prune_titles(&self, ttl: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(ttl));
-        self.execute(Statement::new(
-            "DELETE FROM seen_titles WHERE seen_at < $1",
-            [Value::Int(before)],
-        ))
-        .await
     }
 }

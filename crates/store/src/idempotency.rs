@@ -1,14 +1,14 @@
 //! Idempotent requests: the first response is stored under the key that the client
 //! chose, and replayed.
 
-use std::time::Duration;
-
 use sha2::{Digest, Sha256};
 
 use crate::engine::{Statement, Value};
 use crate::error::{Result, StoreError};
-use crate::moment::millis;
 use crate::store::Store;
+
+/// Responses that are longer are not stored, in bytes.
+pub const MAX_STORED_RESPONSE: usize = 64 * 1024;
 
 /// What to do with a request that carries a key.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,21 +54,17 @@ impl Store {
         Ok(row.optional_text(1)?.map_or(Replay::First, Replay::Done))
     }
 
-    /// Stores the response for replay.
+    /// Stores the response for replay, of at most [`MAX_STORED_RESPONSE`] bytes.
     pub async fn finish_idempotent(&self, key: &str, result: &str) -> Result<()> {
+        if result.len() > MAX_STORED_RESPONSE {
+            return Err(StoreError::Conflict(format!(
+                "a response of {} bytes is too long to be stored for the idempotency key {key:?}",
+                result.len()
+            )));
+        }
         let sql = "UPDATE idempotency SET result = $1 WHERE idempotency_key = $2";
         self.execute(Statement::new(sql, [Value::from(result), Value::from(key)]))
             .await
             .map(drop)
-    }
-
-    /// Deletes keys older than `ttl`.
-    pub async fn prune_idempotency_keys(&self, ttl: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(ttl));
-        self.execute(Statement::new(
-            "DELETE FROM idempotency WHERE created_at < $1",
-            [Value::Int(before)],
-        ))
-        .await
     }
 }

@@ -216,7 +216,7 @@ pub async fn copy_store(
     to: &Store,
     mut progress: impl FnMut(&CopyProgress),
 ) -> Result<()> {
-    from.maintain(std::time::Duration::MAX).await?;
+    while from.fold_counts().await? {}
     for table in TABLES {
         let total = count(from, table).await?;
         let mut state = CopyProgress {

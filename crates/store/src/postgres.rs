@@ -126,7 +126,7 @@ impl PostgresEngine {
             .filter(|step| step.version > found && step.version <= target)
         {
             for sql in step.postgres_up {
-                connection.batch(sql).await?;
+                connection.migrate(sql).await?;
             }
             connection
                 .execute(
@@ -140,7 +140,7 @@ impl PostgresEngine {
             .rev()
             .filter(|step| step.version <= found && step.version > target)
         {
-            connection.batch(step.postgres_down).await?;
+            connection.migrate(step.postgres_down).await?;
             connection
                 .execute(
                     "DELETE FROM schema_version WHERE version = $1",
@@ -415,23 +415,6 @@ impl Engine for PostgresEngine {
         near_duplicates::nearest(&mut connection, sketch).await
     }
 
-    async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
-        let (mut connection, _) = self.begin(VOLATILE).await?;
-        connection
-            .execute(
-                "WITH gone AS (DELETE FROM count_changes RETURNING source_id, origin, status, n)
-                 INSERT INTO counts (source_id, origin, status, n)
-                 SELECT source_id, origin, status, sum(n) FROM gone GROUP BY source_id, origin, status ORDER BY source_id, origin, status
-                 ON CONFLICT (source_id, origin, status) DO UPDATE SET n = counts.n + excluded.n",
-                &[],
-            )
-            .await?;
-        connection
-            .execute("DELETE FROM events WHERE at < $1", &[&keep_events_since.0])
-            .await?;
-        connection.commit().await
-    }
-
     async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>> {
         let mut connection = self.pool.get().await?;
         if statements.len() == 1 {
@@ -491,6 +474,21 @@ impl Engine for PostgresEngine {
                  VALUES ($1, $2, CAST($3 AS SMALLINT) * CASE WHEN $5::BIGINT IS NULL THEN 1 ELSE -1 END, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
             ],
         }
+    }
+
+    fn fold_counts(&self) -> Option<&'static str> {
+        // Changes are only ever inserted and deleted, and readers sum up both tables in
+        // one snapshot. Counters are locked in one order.
+        Some(
+            "WITH gone AS (
+                DELETE FROM count_changes WHERE ctid = ANY (ARRAY(SELECT ctid FROM count_changes LIMIT $1 FOR UPDATE SKIP LOCKED))
+                RETURNING source_id, origin, status, n),
+             folded AS (
+                INSERT INTO counts (source_id, origin, status, n)
+                SELECT source_id, origin, status, sum(n) FROM gone GROUP BY source_id, origin, status ORDER BY source_id, origin, status
+                ON CONFLICT (source_id, origin, status) DO UPDATE SET n = counts.n + excluded.n)
+             SELECT count(*) FROM gone",
+        )
     }
 
     fn diagnostics(&self) -> &'static str {

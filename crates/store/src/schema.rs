@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 7;
+pub const SCHEMA_VERSION: i64 = 8;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -37,6 +37,11 @@ const AUDIT_DOWN: &str = "DROP TABLE audit; ALTER TABLE tokens DROP COLUMN expir
 const SINKS: &str = include_str!("../schema/7_sinks.sql");
 const SINKS_DOWN: &str = "ALTER TABLE sinks DROP COLUMN disabled_at;
     ALTER TABLE sinks DROP COLUMN node; ALTER TABLE sinks DROP COLUMN last_seen;";
+
+const RETENTION: &str = include_str!("../schema/8_retention.sql");
+const RETENTION_DOWN: &str =
+    "DROP INDEX feed_fetch_log_age; DROP INDEX seen_titles_age; DROP INDEX tasks_age;
+    DROP INDEX idempotency_age; DROP INDEX audit_age; DROP INDEX runs_age;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -87,6 +92,16 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: SINKS_DOWN,
         postgres_up: &[SINKS],
         postgres_down: SINKS_DOWN,
+    },
+    Migration {
+        version: 8,
+        sqlite_up: &[RETENTION],
+        sqlite_down: RETENTION_DOWN,
+        postgres_up: &[
+            RETENTION,
+            include_str!("../schema/8_retention_postgres.sql"),
+        ],
+        postgres_down: include_str!("../schema/8_retention_postgres_down.sql"),
     },
 ];
 

@@ -49,12 +49,13 @@ impl Store {
             Value::Int(new.n),
             Value::from(new.at),
         ];
+        // After a power cut these are leases of nobody, or values to compute again.
         let statement = match seen {
-            None => Statement::new(
+            None => Statement::volatile(
                 "INSERT INTO marks (name, value, n, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
                 values,
             ),
-            Some(seen) => Statement::new(
+            Some(seen) => Statement::volatile(
                 "UPDATE marks SET value = $2, n = $3, at = $4 WHERE name = $1 AND at = $5 AND n = $6",
                 [&values[..], &[Value::from(seen.at), Value::Int(seen.n)]].concat(),
             ),

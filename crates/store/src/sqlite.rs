@@ -356,18 +356,6 @@ impl Engine for SqliteEngine {
             .await
     }
 
-    async fn maintain(&self, keep_events_since: Moment) -> Result<()> {
-        self.writer
-            .write(SyncLevel::Normal, move |connection| {
-                // In slices, so that other writers are not held up.
-                connection
-                    .prepare_cached("DELETE FROM events WHERE event_id IN (SELECT event_id FROM events WHERE at < ?1 ORDER BY event_id LIMIT 10000)")?
-                    .execute([keep_events_since.0])?;
-                Ok(())
-            })
-            .await
-    }
-
     async fn run(&self, statements: Vec<Statement>) -> Result<Vec<QueryResult>> {
         let only_reads = statements
             .iter()
@@ -437,6 +425,11 @@ impl Engine for SqliteEngine {
                 "UPDATE urls SET due_at = $4 WHERE host_id = $1 AND url_id = $2 AND due_at IS NULL",
             ],
         }
+    }
+
+    fn fold_counts(&self) -> Option<&'static str> {
+        // One writer: counters are changed in place.
+        None
     }
 
     fn diagnostics(&self) -> &'static str {

@@ -230,15 +230,6 @@ impl Store {
             .await
     }
 
-    /// Periodic maintenance: rolls up counters, deletes expired events.
-    pub async fn maintain(&self, keep_events: Duration) -> Result<()> {
-        let now = self.now().await?;
-        let since = Moment(now.0.saturating_sub(millis(keep_events)));
-        self.with_retry("maintain", || self.engine.maintain(since))
-            .await?;
-        self.prune_audit_log(now).await
-    }
-
     /// For tests of programs that open a store with a newer schema.
     #[doc(hidden)]
     pub async fn pretend_schema_version(&self, version: i64) -> Result<()> {

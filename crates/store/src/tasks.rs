@@ -1,5 +1,5 @@
 //! Tasks: actions that a user started and may query later, such as polling a
-//! source now. Retained for an hour.
+//! source now.
 
 use std::time::Duration;
 
@@ -143,15 +143,5 @@ impl Store {
             0 => Err(StoreError::not_found(format!("task {id}"))),
             _ => Ok(()),
         }
-    }
-
-    /// Deletes tasks that started longer than `ttl` ago.
-    pub async fn prune_tasks(&self, ttl: Duration) -> Result<u64> {
-        let before = self.now().await?.0.saturating_sub(millis(ttl));
-        self.execute(Statement::new(
-            "DELETE FROM tasks WHERE created_at < $1",
-            [Value::Int(before)],
-        ))
-        .await
     }
 }

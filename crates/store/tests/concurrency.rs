@@ -259,13 +259,15 @@ async fn concurrent_operations_leave_the_counters_consistent() {
                     } else if round % 5 == 0 {
                         store.remove(&some).await.unwrap();
                     }
+                    // While others append changes and fold them, too.
+                    store.fold_counts().await.unwrap();
                 }
             });
         }
         while let Some(task) = tasks.join_next().await {
             task.unwrap();
         }
-        store.maintain(Duration::from_secs(1000)).await.unwrap();
+        while store.fold_counts().await.unwrap() {}
         let stats = store.stats().await.unwrap();
         for status in tidings_store::Status::ALL {
             let filter = tidings_store::Filter {

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidings_engine::Retention;
 use tidings_net::IpNet;
 use tidings_server::TlsFiles;
 use tracing::Level;
@@ -42,6 +43,7 @@ pub(crate) struct Config {
     pub(crate) poll_concurrency: usize,
     /// Between two scheduled runs over all sources, if there are any.
     pub(crate) collect_interval: Option<Duration>,
+    pub(crate) retention: Retention,
     pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
 }
@@ -168,6 +170,7 @@ impl Config {
             collect_interval: Some(settings.get("collect.interval_minutes"))
                 .filter(|minutes| *minutes > 0)
                 .map(|minutes: u64| Duration::from_secs(minutes * 60)),
+            retention: retention(settings),
             server: ServerConfig {
                 is_enabled: settings.get("server.enabled"),
                 bind: settings.get("server.bind"),
@@ -200,6 +203,20 @@ fn tls_files(settings: &Settings) -> Option<TlsFiles> {
         key: file("server.tls_key"),
     };
     (!files.cert.as_os_str().is_empty()).then_some(files)
+}
+
+fn retention(settings: &Settings) -> Retention {
+    let hours = |key| Duration::from_secs(settings.get::<u64>(key) * 3600);
+    let days = |key| hours(key) * 24;
+    Retention {
+        events: days("retention.events_days"),
+        fetch_log: days("retention.fetch_log_days"),
+        seen_titles: days("retention.seen_titles_days"),
+        tasks: hours("retention.tasks_hours"),
+        idempotency: hours("retention.idempotency_hours"),
+        audit: days("retention.audit_days"),
+        runs: days("retention.runs_days"),
+    }
 }
 
 fn masked(resolved: &settings::Resolved) -> tidings_server::Setting {

@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use serde::Serialize;
 use tidings_engine::{
-    Deliverer, FetchContext, FetchOptions, PageArchive, PollOptions, PollReport, Poller, Worker,
+    Deliverer, FetchContext, FetchOptions, Maintenance, PageArchive, PollOptions, PollReport,
+    Poller, Worker,
 };
 use tidings_net::{Client, NetOptions};
 use tidings_server::{Server, ServerOptions};
@@ -51,6 +52,8 @@ pub(crate) struct Roles {
     poller: Option<Arc<Poller>>,
     worker: Option<Arc<Worker>>,
     deliverer: Option<Arc<Deliverer>>,
+    /// In every process, whatever its roles.
+    maintenance: Maintenance,
     /// Until it is run.
     server: Mutex<Option<Server>>,
     dashboard: Option<Dashboard>,
@@ -99,6 +102,7 @@ impl Roles {
             }),
             server: Mutex::new(server),
             deliverer,
+            maintenance: Maintenance::new(store.clone(), config.retention),
             poller: roles.contains(&Role::Poll).then(poller),
             worker: roles.contains(&Role::Fetch).then(worker),
         })
@@ -164,6 +168,7 @@ impl Roles {
                 deliverer.run(stopped()).await;
             }
         };
+        let maintaining = self.maintenance.run(stopped());
         let server = self
             .server
             .lock()
@@ -181,8 +186,14 @@ impl Roles {
             }
             stop_all();
         };
-        let (polled, fetched, (), (), ()) =
-            tokio::join!(polling, fetching, delivering, serving, stopping);
+        let (polled, fetched, (), (), (), ()) = tokio::join!(
+            polling,
+            fetching,
+            delivering,
+            maintaining,
+            serving,
+            stopping
+        );
         polled.context("cannot poll feeds")?;
         fetched.context("cannot fetch pages")
     }

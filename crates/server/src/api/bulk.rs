@@ -10,7 +10,9 @@ use axum::response::Response;
 use http::{HeaderValue, header};
 use serde::Serialize;
 use serde_json::json;
-use tidings_store::{Filter, FrontierId, Order, Origin, Replay, Store, Submission, Verdict};
+use tidings_store::{
+    Filter, FrontierId, MAX_STORED_RESPONSE, Order, Origin, Replay, Store, Submission, Verdict,
+};
 use tidings_url::{FetchUrl, Rules};
 
 use super::bulk_body::{self, Item};
@@ -30,6 +32,9 @@ struct Report {
     invalid: usize,
     /// In the order of the request.
     verdicts: Vec<Line>,
+    /// A replay whose first response was too long to be stored: only the totals.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    verdicts_omitted: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,6 +43,16 @@ struct Line {
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+}
+
+impl Report {
+    fn into_totals(self) -> Self {
+        Self {
+            verdicts: Vec::new(),
+            verdicts_omitted: true,
+            ..self
+        }
+    }
 }
 
 pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
@@ -77,7 +92,13 @@ pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
     let report = submit_items(store, body.items).await?;
     let body = serde_json::to_string(&report).map_err(Problem::internal)?;
     if let Some(key) = &key {
-        store.finish_idempotent(key, &body).await?;
+        let totals = match body.len() > MAX_STORED_RESPONSE {
+            true => Some(serde_json::to_string(&report.into_totals())),
+            false => None,
+        };
+        let totals = totals.transpose().map_err(Problem::internal)?;
+        let stored = totals.as_ref().unwrap_or(&body);
+        store.finish_idempotent(key, stored).await?;
     }
     Ok(report_response(body, false))
 }

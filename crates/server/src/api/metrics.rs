@@ -12,7 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tidings_store::{ConnectionCounts, Moment, OutboxState, Stats};
+use tidings_store::{ConnectionCounts, MaintenanceReport, Moment, OutboxState, Stats};
 
 use crate::app::App;
 use crate::problem::Problem;
@@ -36,6 +36,11 @@ struct OriginLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SinkLabel {
     sink: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TableLabel {
+    table: String,
 }
 
 pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
@@ -82,6 +87,8 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     registry.register("polls", "Finished polls of feeds", polls);
     let (now, sinks) = (store.now().await?, store.outbox().await?);
     register_sinks(&mut registry, &sinks, now);
+    let report = store.maintenance_report().await?;
+    register_maintenance(&mut registry, report.as_ref());
     app.request_metrics.register(&mut registry);
     let streams = app.streams.count() as i64;
     gauge(&mut registry, "streams", "Open live streams", streams);
@@ -109,6 +116,27 @@ fn register_connections(registry: &mut Registry, connections: ConnectionCounts) 
             i64::try_from(count).unwrap_or(i64::MAX),
         );
     }
+}
+
+/// Before the first run its time is 0, so that an alert notices.
+fn register_maintenance(registry: &mut Registry, report: Option<&MaintenanceReport>) {
+    let last_run = Seconds::default();
+    last_run.set(report.map_or(0.0, |report| report.at.0 as f64 / 1000.0));
+    registry.register(
+        "maintenance_last_run_timestamp_seconds",
+        "When expired rows were last looked for",
+        last_run,
+    );
+    let removed = Family::<TableLabel, Counter>::default();
+    for (table, count) in report.iter().flat_map(|report| &report.removed) {
+        let table = table.clone();
+        removed.get_or_create(&TableLabel { table }).inc_by(*count);
+    }
+    registry.register(
+        "maintenance_removed_rows",
+        "Expired rows that were removed, by table",
+        removed,
+    );
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {

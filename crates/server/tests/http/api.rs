@@ -160,6 +160,31 @@ async fn bulk_has_a_verdict_on_each_and_is_idempotent() {
     }
 }
 
+#[tokio::test]
+async fn a_replay_of_a_long_bulk_response_has_the_totals_alone() {
+    let served = Served::start().await;
+    let lines: String = (0..1500)
+        .map(|n| format!("\"https://site-{}.example/{n}\"\n", n % 50))
+        .collect();
+    let request = || {
+        served
+            .request("POST", "/api/v1/frontier/submit/bulk")
+            .token(ADMIN)
+            .header("idempotency-key", "long")
+            .body("application/x-ndjson", &lines)
+    };
+    let first = request().send().await;
+    assert!(first.text.len() > tidings_store::MAX_STORED_RESPONSE);
+    assert_eq!(first.good()["verdicts"].as_array().unwrap().len(), 1500);
+    let again = request().send().await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(
+        again.good(),
+        json!({ "total": 1500, "new": 1500, "raised": 0, "known": 0, "invalid": 0,
+            "verdicts": [], "verdicts_omitted": true })
+    );
+}
+
 /// Only the verdicts are tested here; the benchmarks measure the time.
 #[tokio::test]
 async fn bulk_accepts_many_urls() {
@@ -605,6 +630,14 @@ async fn health_and_metrics_are_served() {
         assert_eq!(response.good()["status"], "ok");
     }
     served.with_dead_letter("a \"quoted\" sink", "x").await;
+    let never = served.get("/metrics").await.text;
+    let zero = "tidings_maintenance_last_run_timestamp_seconds 0.0";
+    assert!(never.lines().any(|line| line == zero), "{never}");
+    let removed = std::collections::BTreeMap::from([("events", 7)]);
+    served.store.record_maintenance(&removed).await.unwrap();
+    let report = served.store.maintenance_report().await.unwrap();
+    let maintained = report.unwrap().at.0 as f64 / 1000.0;
+    let maintained = format!("tidings_maintenance_last_run_timestamp_seconds {maintained:?}");
     let metrics = served.get("/metrics").await;
     assert_eq!(
         metrics.header("content-type"),
@@ -619,6 +652,8 @@ async fn health_and_metrics_are_served() {
         "# TYPE tidings_http_request_seconds histogram",
         "tidings_http_request_seconds_count{route=\"/healthz\",status=\"200\"} 1",
         "tidings_polls_total 0",
+        "tidings_maintenance_removed_rows_total{table=\"events\"} 7",
+        &maintained,
         "# EOF",
     ] {
         assert!(text.lines().any(|known| known == line), "{line}\n{text}");

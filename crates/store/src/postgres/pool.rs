@@ -326,6 +326,12 @@ impl Connection<'_> {
     }
 
     /// Several statements without parameters.
+    /// Runs a step of a migration, however long it takes: tables can be large.
+    pub(super) async fn migrate(&mut self, sql: &str) -> Result<()> {
+        let result = self.client().batch_execute(sql).await;
+        self.checked(Ok(result))
+    }
+
     pub(super) async fn batch(&mut self, sql: &str) -> Result<()> {
         let result = timeout(STATEMENT_TIMEOUT, self.client().batch_execute(sql)).await;
         self.checked(result)

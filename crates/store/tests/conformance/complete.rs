@@ -1,8 +1,6 @@
 //! What a completed claim writes: rows, documents, deliveries, events.
 
-use std::time::Duration;
-
-use tidings_store::{DeliveryVerdict, NewDocument, Outcome, Status, Verdict};
+use tidings_store::{DeliveryVerdict, ExpiringTable, NewDocument, Outcome, Status, Verdict};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, target, urgent};
 
@@ -469,9 +467,9 @@ async fn the_whole_history_is_recorded(t: Fixture) {
             .collect::<Vec<_>>(),
         ["failed", "released", "fetched"]
     );
-    t.store.maintain(Duration::ZERO).await.unwrap();
     t.advance(SECOND);
-    t.store.maintain(Duration::from_millis(1)).await.unwrap();
+    assert_eq!(t.prune(ExpiringTable::Events, MINUTE).await, 0);
+    assert_eq!(t.prune(ExpiringTable::Events, SECOND / 2).await, 3);
     assert_eq!(t.store.events_after(0, 100).await.unwrap().len(), 0);
     t.assert_counters_match().await;
 }

@@ -31,6 +31,7 @@ mod copied_changes;
 mod diagnostics;
 mod durability;
 mod host_permits;
+mod maintenance;
 mod near_duplicates;
 mod outbox;
 mod registry;

@@ -1,6 +1,6 @@
 //! Submission of URLs.
 
-use tidings_store::{Moment, Origin, Result, Status, Submission, Verdict};
+use tidings_store::{ExpiringTable, Moment, Origin, Result, Status, Submission, Verdict};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, failed, fetched, id, submission, urgent};
 
@@ -258,7 +258,7 @@ async fn a_title_is_submitted_once(t: Fixture) {
     let verdicts = t.store.submit_titled(&both, &titles).await.unwrap();
     assert_eq!(verdicts, [new, new], "another source");
     t.advance(MINUTE);
-    assert_eq!(t.store.prune_titles(SECOND).await.unwrap(), 6);
+    assert_eq!(t.prune(ExpiringTable::SeenTitles, SECOND).await, 6);
     let items = [("https://e.example/", 0)];
     assert_eq!(submit_titled(&t, &items).await.unwrap(), [new]);
     t.assert_counters_match().await;

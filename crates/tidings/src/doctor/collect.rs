@@ -72,7 +72,10 @@ async fn store_facts(store: &Store, config: &Config) -> tidings_store::Result<St
     let after = Moment::from(Timestamp::now());
     // The store read its clock between the two.
     let offset = before.since(store_time).max(store_time.since(after));
+    let report = store.maintenance_report().await?;
+    let maintenance = report.map(|report| (store_time.since(report.at), report.removed));
     Ok(StoreFacts {
+        maintenance,
         place: store.location().to_owned(),
         schema_version: SCHEMA_VERSION,
         bytes: diagnostics.bytes,

@@ -1,6 +1,7 @@
-//! The database itself: schema version, size, free connections and clock offset.
-//! Pure.
+//! The database itself: schema version, size, free connections, clock offset and
+//! maintenance. Pure.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Finding;
@@ -17,10 +18,16 @@ pub(super) struct StoreFacts {
     pub(super) pool_size: u64,
     /// Offset between the clock of this machine and the clock of the database.
     pub(super) clock_offset: Duration,
+    /// How long ago maintenance ran, and the rows it has removed by table; `None`: no
+    /// process of this version has run yet.
+    pub(super) maintenance: Option<(Duration, BTreeMap<String, u64>)>,
 }
 
 const WARN_CLOCK_OFFSET: Duration = Duration::from_secs(5);
 const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(300);
+
+/// It looks for expired rows every five minutes.
+const MAINTENANCE_OVERDUE: Duration = Duration::from_secs(3600);
 
 pub(super) fn diagnose(facts: &StoreFacts) -> Vec<Finding> {
     let mut found = vec![Finding::ok(
@@ -64,6 +71,25 @@ pub(super) fn diagnose(facts: &StoreFacts) -> Vec<Finding> {
             false => Finding::warning("clock", clock, why, next),
         });
     }
+    if let Some((ago, removed)) = &facts.maintenance {
+        let mut what = format!(
+            "last run {} ago; {} expired rows removed so far",
+            duration(*ago),
+            number(removed.values().sum::<u64>())
+        );
+        for (table, rows) in removed {
+            what.push_str(&format!(", {} of {table}", number(*rows)));
+        }
+        found.push(match *ago >= MAINTENANCE_OVERDUE {
+            true => Finding::warning(
+                "maintenance",
+                what,
+                "expired rows are removed and counters folded by every running process; without it the store grows and lists become slow",
+                "tidings run",
+            ),
+            false => Finding::ok("maintenance", what),
+        });
+    }
     found
 }
 
@@ -81,6 +107,14 @@ mod tests {
             connections: Some((12, 100)),
             pool_size: 6,
             clock_offset: Duration::from_millis(40),
+            maintenance: None,
+        };
+        let maintained = |seconds| StoreFacts {
+            maintenance: Some((
+                Duration::from_secs(seconds),
+                BTreeMap::from([("events".to_owned(), 1000), ("runs".to_owned(), 200)]),
+            )),
+            ..healthy.clone()
         };
         let with = |connections, seconds| StoreFacts {
             connections,
@@ -107,6 +141,16 @@ mod tests {
                 vec![Severity::Ok, Severity::Warning],
             ),
             (
+                "maintained",
+                maintained(3599),
+                vec![Severity::Ok, Severity::Ok],
+            ),
+            (
+                "not maintained for an hour",
+                maintained(3600),
+                vec![Severity::Ok, Severity::Warning],
+            ),
+            (
                 "a large clock offset",
                 with(None, 300),
                 vec![Severity::Ok, Severity::Error],
@@ -117,6 +161,10 @@ mod tests {
             let found: Vec<_> = found.iter().map(|finding| finding.severity).collect();
             assert_eq!(found, expected, "{name}");
         }
+        assert_eq!(
+            diagnose(&maintained(120))[1].what,
+            "last run 2 min ago; 1,200 expired rows removed so far, 1,000 of events, 200 of runs"
+        );
         assert_eq!(
             diagnose(&healthy)[0].what,
             "postgres://db/tidings has schema version 5 and 12.0 MB"
