@@ -22,11 +22,13 @@ mod poll_source;
 mod scheduled_runs;
 mod sitemap;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
+use tidings_adapters::ServiceOptions;
 use tidings_store::{FeedClaim, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -41,7 +43,7 @@ use crate::politeness::FetchContext;
 use budget::RequestBudget;
 
 /// Options of a poller.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PollOptions {
     /// Feeds polled concurrently by this process.
     pub concurrency: usize,
@@ -56,6 +58,8 @@ pub struct PollOptions {
     pub collect_interval: Option<Duration>,
     /// The secrets of adapters, by name.
     pub secrets: fn(&str) -> Option<String>,
+    /// What is configured for services, by the kind of their adapter.
+    pub services: BTreeMap<String, ServiceOptions>,
 }
 
 impl Default for PollOptions {
@@ -67,6 +71,7 @@ impl Default for PollOptions {
             requests_per_day: None,
             collect_interval: None,
             secrets: environment,
+            services: BTreeMap::new(),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidings_engine::PollOptions;
+
 /// Where the server listens and what it may show.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
@@ -17,6 +19,8 @@ pub struct ServerOptions {
     pub settings: Vec<Setting>,
     /// How often live streams query the store: the maximum delay of live data.
     pub stream_poll_interval: Duration,
+    /// The options of polls that a user starts.
+    pub poll: PollOptions,
 }
 
 /// A setting as it may be shown.
@@ -35,6 +39,7 @@ impl ServerOptions {
             search_folder: None,
             settings: Vec::new(),
             stream_poll_interval: Duration::from_millis(500),
+            poll: PollOptions::default(),
         }
     }
 }

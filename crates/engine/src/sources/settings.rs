@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
-use tidings_adapters::{SourceAdapter, adapter, adapters};
+use tidings_adapters::{SourceAdapter, adapter, adapters, strip_configuration_only};
 use tidings_document::License;
 use tidings_polling::Policy;
 use tidings_spider::ArticlePatterns;
@@ -186,9 +186,19 @@ impl Default for SourceSettings {
 }
 
 impl SourceSettings {
-    /// The settings of a stored source.
+    /// The settings of a stored source. What only the configuration file may set is
+    /// ignored: older versions stored it.
     pub fn of(source: &Source) -> Result<Self, SettingsError> {
-        Self::parse(&source.name, &source.config)
+        let mut settings = source.config.clone();
+        settings.get_mut("config").map(strip_configuration_only);
+        Self::parse(&source.name, &settings)
+    }
+
+    /// Whether a stored source has settings that only the configuration file may
+    /// set, and that are ignored.
+    pub fn has_ignored(source: &Source) -> bool {
+        let mut config = source.config.get("config").cloned();
+        config.as_mut().is_some_and(strip_configuration_only)
     }
 
     /// Parses settings; `name` is for the message.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tidings_net::{Credentials, Egress, Limits, NetOptions, Proxy, read_authorities};
+use tidings_net::{Credentials, Egress, IpNet, Limits, NetOptions, Proxy, read_authorities};
 
 use super::Settings;
 use super::table::{items, port_range};
@@ -69,6 +69,15 @@ impl NetConfig {
     /// What may be reached for pages and feeds.
     pub(crate) fn egress(&self) -> &Egress {
         &self.options.egress
+    }
+
+    /// The ranges that are opened for pages, feeds or sinks.
+    pub(super) fn allowed(&self) -> Vec<IpNet> {
+        let egress = [&self.options.egress, &self.sink_egress];
+        egress
+            .into_iter()
+            .flat_map(|egress| egress.allow.clone())
+            .collect()
     }
 
     /// The files that the settings name, which `options` reads.

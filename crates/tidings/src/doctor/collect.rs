@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use tidings_engine::SourceSettings;
 use tidings_server::Health;
 use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store};
 
@@ -163,6 +164,9 @@ async fn add_source(
     now: Moment,
 ) -> tidings_store::Result<()> {
     facts.sources += 1;
+    if SourceSettings::has_ignored(source) {
+        facts.with_ignored.push(source.name.clone());
+    }
     facts.feeds += feeds.len() as u64;
     if feeds.is_empty() {
         facts.without_feed.push(source.name.clone());

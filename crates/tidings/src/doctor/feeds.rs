@@ -22,6 +22,8 @@ pub(super) struct FeedFacts {
     pub(super) last_poll: Option<Duration>,
     /// Sources whose polls succeed without new items, and for how long.
     pub(super) silent: Vec<(String, Duration)>,
+    /// Sources with settings that only the configuration file may have.
+    pub(super) with_ignored: Vec<String>,
     /// Tasks that failed within the last hour.
     pub(super) failed_tasks: Vec<String>,
     pub(super) poll_concurrency: usize,
@@ -53,6 +55,7 @@ pub(super) fn diagnose(facts: &FeedFacts) -> Vec<Finding> {
     found.extend(failing(facts));
     found.extend(without_feed(facts));
     found.extend(silent(facts));
+    found.extend(with_ignored(facts));
     found.extend(failed_tasks(facts));
     if found.is_empty() {
         let (sources, feeds) = (count(facts.sources, "source"), count(facts.feeds, "feed"));
@@ -96,6 +99,19 @@ fn overdue(facts: &FeedFacts) -> Option<Finding> {
             "tidings run",
         ),
     })
+}
+
+fn with_ignored(facts: &FeedFacts) -> Option<Finding> {
+    let first = facts.with_ignored.first()?;
+    Some(Finding::warning(
+        "sources",
+        format!(
+            "base_url or key_env of {} ignored, such as {first}",
+            are(facts.with_ignored.len(), "source")
+        ),
+        "where a key is sent, and which one, is read from the configuration file only",
+        format!("tidings source edit {}", quoted(first)),
+    ))
 }
 
 fn paused(facts: &FeedFacts) -> Option<Finding> {
