@@ -50,6 +50,8 @@ impl NetConfig {
             dns: items(settings.text("net.dns"))
                 .filter_map(|item| item.parse().ok())
                 .collect(),
+            max_per_domain: Some(settings.get("fetch.max_per_domain")),
+            max_per_address: Some(settings.get("fetch.max_per_address")),
             ..NetOptions::default()
         };
         Self {
@@ -97,6 +99,9 @@ impl NetConfig {
             // A sink may not be reachable from every source address or proxy.
             addresses: Vec::new(),
             proxies: Vec::new(),
+            // A sink is one server, and bounds its own requests.
+            max_per_domain: None,
+            max_per_address: None,
             ..options
         })
     }
