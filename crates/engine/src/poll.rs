@@ -21,6 +21,7 @@ mod poll_feed;
 mod poll_source;
 mod scheduled_runs;
 mod sitemap;
+mod sitemap_index;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use tracing::{debug, warn};
 pub use adapter::environment;
 pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
+pub use poll_error::LIMITED;
 pub use poll_source::{PolledSource, SeenItem};
 
 use crate::politeness::FetchContext;
@@ -58,6 +60,8 @@ pub struct PollOptions {
     pub collect_interval: Option<Duration>,
     /// The secrets of adapters, by name.
     pub secrets: fn(&str) -> Option<String>,
+    /// New URLs per day that a source may submit, unless its settings say otherwise.
+    pub max_new_urls_per_day: u64,
     /// What is configured for services, by the kind of their adapter.
     pub services: BTreeMap<String, ServiceOptions>,
 }
@@ -71,6 +75,7 @@ impl Default for PollOptions {
             requests_per_day: None,
             collect_interval: None,
             secrets: environment,
+            max_new_urls_per_day: 100_000,
             services: BTreeMap::new(),
         }
     }

@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 7;
+pub const SCHEMA_VERSION: i64 = 9;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -37,6 +37,9 @@ const AUDIT_DOWN: &str = "DROP TABLE audit; ALTER TABLE tokens DROP COLUMN expir
 const SINKS: &str = include_str!("../schema/7_sinks.sql");
 const SINKS_DOWN: &str = "ALTER TABLE sinks DROP COLUMN disabled_at;
     ALTER TABLE sinks DROP COLUMN node; ALTER TABLE sinks DROP COLUMN last_seen;";
+
+const FAIR_POLLS: &str = include_str!("../schema/9_fair_polls.sql");
+const FAIR_POLLS_DOWN: &str = "DROP INDEX feeds_leased;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -87,6 +90,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: SINKS_DOWN,
         postgres_up: &[SINKS],
         postgres_down: SINKS_DOWN,
+    },
+    Migration {
+        version: 9,
+        sqlite_up: &[FAIR_POLLS],
+        sqlite_down: FAIR_POLLS_DOWN,
+        postgres_up: &[FAIR_POLLS],
+        postgres_down: FAIR_POLLS_DOWN,
     },
 ];
 

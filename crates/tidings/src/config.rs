@@ -41,6 +41,7 @@ pub(crate) struct Config {
     /// How long a URL stays leased to a process that does not extend the lease.
     pub(crate) lease: Duration,
     pub(crate) poll_concurrency: usize,
+    max_new_urls_per_day: u64,
     /// Services with an adapter, by its kind.
     services: BTreeMap<String, ServiceOptions>,
     /// Between two scheduled runs over all sources, if there are any.
@@ -141,6 +142,7 @@ impl Config {
     /// The options of a poller; its loop has more of its own.
     pub(crate) fn poll_options(&self) -> PollOptions {
         PollOptions {
+            max_new_urls_per_day: self.max_new_urls_per_day,
             services: self.services.clone(),
             ..PollOptions::default()
         }
@@ -185,6 +187,7 @@ impl Config {
                     .collect(),
                 settings: settings.iter().map(masked).collect(),
             },
+            max_new_urls_per_day: settings.get("source.max_new_urls_per_day"),
             services: BTreeMap::new(),
             sinks: Vec::new(),
             outbox_max_pending: settings.get("outbox.max_pending"),

@@ -488,7 +488,10 @@ fn a_source_can_send_no_variable_to_a_stranger() {
     write("list.jsonl", &lines.join("\n"));
     let said = setup.output(&["source", "import", "list.jsonl"]);
     for line in 1..=rows.len() {
-        assert!(said.contains(&format!("list.jsonl:{line}: config.")), "{said}");
+        assert!(
+            said.contains(&format!("list.jsonl:{line}: config.")),
+            "{said}"
+        );
     }
     write(
         "list.csv",

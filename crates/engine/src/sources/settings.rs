@@ -101,6 +101,9 @@ pub struct SourceSettings {
     /// Maximum articles of other sites per day that the home page may add.
     #[serde(skip_serializing_if = "is_zero")]
     pub external_per_day: u32,
+    /// New URLs per day; the rest waits for the next day. Default: as configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_new_urls_per_day: Option<u32>,
     pub poll_policy: PollPolicy,
     pub feed_poll_interval_minutes: u32,
     /// The feed is fetched whatever robots.txt says; pages never are.
@@ -164,6 +167,7 @@ impl Default for SourceSettings {
             max_depth: 2,
             pages_per_day: 500,
             external_per_day: 0,
+            max_new_urls_per_day: None,
             poll_policy: PollPolicy::default(),
             feed_poll_interval_minutes: 15,
             feed_ignores_robots: false,
