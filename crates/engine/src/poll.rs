@@ -44,6 +44,9 @@ pub use poll_source::{PolledSource, SeenItem};
 use crate::politeness::FetchContext;
 use budget::RequestBudget;
 
+/// How long after a claim the next one is, while polls are in flight.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Options of a poller.
 #[derive(Debug, Clone)]
 pub struct PollOptions {
@@ -156,7 +159,7 @@ impl Poller {
             // Only as many as can start: a lease should not pass in a queue.
             let room = self.options.concurrency - polls.len();
             let store = &self.context.store;
-            let is_over = failed.is_some() || self.is_stopping.load(Ordering::SeqCst);
+            let is_over = room == 0 || failed.is_some() || self.is_stopping.load(Ordering::SeqCst);
             let claims = match is_over {
                 true => Vec::new(),
                 false => {
@@ -171,14 +174,16 @@ impl Poller {
                 let poller = Arc::clone(self);
                 polls.spawn(async move { poller.poll(&claim).await });
             }
-            match polls.join_next().await {
-                Some(Ok(Some(poll))) => {
+            match tokio::time::timeout(CLAIM_INTERVAL, polls.join_next()).await {
+                Ok(Some(Ok(Some(poll)))) => {
                     count += 1;
                     on_poll(&poll);
                 }
-                Some(Ok(None)) => {}
-                Some(Err(error)) => warn!(%error, "poll task panicked; lease will expire"),
-                None => return failed.map_or(Ok(count), Err),
+                Ok(Some(Ok(None))) => {}
+                Ok(Some(Err(error))) => warn!(%error, "poll task panicked; lease will expire"),
+                Ok(None) => return failed.map_or(Ok(count), Err),
+                // Others may be due by now, however long these polls take.
+                Err(_) => {}
             }
         }
     }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidings_engine::{FetchContext, LIMITED, PollOptions, PollOutcome, Poller, SourceSettings};
+use tidings_engine::{
+    FetchContext, LIMITED, PollOptions, PollOutcome, PollReport, Poller, SourceSettings,
+};
 use tidings_net::{Client, Egress, NetOptions};
 use tidings_sim::{Act, RawServer, SimClock, SimServer, WorldConfig};
 use tidings_store::{Feed, Filter, Store, StoreOptions};
@@ -257,6 +259,56 @@ async fn robots_txt_that_redirects_takes_a_permit_of_the_other_host() {
         test_store.advance(Duration::from_secs(30));
     }
     assert_eq!((polled, target()), (8, Some(8)));
+}
+
+/// Feeds that never answer must not keep the poller from those that are due later.
+#[tokio::test]
+async fn a_feed_that_hangs_does_not_delay_others() {
+    let server = serve(|_, path| match path {
+        "/hang" => vec![Act::Wait(Duration::from_secs(3600))],
+        _ => xml("<rss version='2.0'><channel></channel></rss>"),
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", folder.path().join("tidings.db").display());
+    let store = Store::open(&address, &StoreOptions::default())
+        .await
+        .unwrap();
+    let port = server.address().port();
+    let add = async |host: &str, path: &str| {
+        let url = format!("http://{host}.localhost:{port}{path}");
+        let settings = SourceSettings {
+            feed_url: Some(url.parse().unwrap()),
+            feed_ignores_robots: true,
+            ..SourceSettings::default()
+        };
+        world::add(&store, host, "feed", &url, settings).await;
+    };
+    add("hostile", "/hang").await;
+    let client = Client::new(NetOptions {
+        egress: Egress {
+            allow: vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()],
+            ports: vec![port..=port],
+        },
+        ..NetOptions::default()
+    });
+    let context = FetchContext::new(client.unwrap(), store.clone());
+    let poller = Arc::new(Poller::new(context, PollOptions::default()));
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let polling = {
+        let (poller, reported) = (Arc::clone(&poller), Arc::clone(&reported));
+        tokio::spawn(async move {
+            let report = |poll: &PollReport| reported.lock().unwrap().push(poll.url.clone());
+            poller.poll_due(report).await.unwrap()
+        })
+    };
+    while server.connections() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    add("honest", "/feed").await;
+    assert_eq!(polling.await.unwrap(), 2);
+    let reported = reported.lock().unwrap();
+    assert!(reported[0].ends_with("/feed"), "{reported:?}");
 }
 
 /// Polls until every honest source was polled: hostile ones get few of the polls

@@ -40,8 +40,6 @@ impl Setup {
         let ports = format!("egress.ports={}", self.sim.address().port());
         let folder = self.folder.path().display().to_string();
         let open = [
-            "--config",
-            config,
             "--set",
             "egress.allow=127.0.0.0/8",
             "--set",
@@ -382,6 +380,8 @@ fn a_service_is_added_by_file_and_collected_from() {
     let run = |args: &[&str]| {
         let folder = setup.folder.path().display().to_string();
         let open = [
+            "--config",
+            config,
             "--set",
             "egress.allow=127.0.0.0/8",
             "--set",

@@ -125,7 +125,7 @@ fn plan(
         if !url.is_same_site(own_url) {
             plan.left_out.elsewhere += 1;
         } else if seen.insert(url.as_str().to_owned()) {
-            listed.push((url, entry.lastmod.filter(|_| index.lastmod_is_trusted)));
+            listed.push((url, entry.lastmod));
         }
     }
     // Feeds due at the same time are polled in this order.
@@ -133,6 +133,7 @@ fn plan(
     plan.left_out.beyond_index = listed.len().saturating_sub(MAX_OF_INDEX);
     listed.truncate(MAX_OF_INDEX);
     for (url, lastmod) in listed {
+        let lastmod = lastmod.filter(|_| index.lastmod_is_trusted);
         let Some((feed, known_depth)) = children.get(url.as_str()) else {
             let state = FeedState {
                 depth: depth + 1,
