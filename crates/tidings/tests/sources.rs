@@ -374,7 +374,7 @@ fn a_service_is_added_by_file_and_collected_from() {
     let table = format!("[adapters.hackernews]\nbase_url = \"{}\"\n", fake.url());
     std::fs::write(&config, table).unwrap();
     let config = config.to_str().unwrap();
-    std::fs::write(&file, &text).unwrap();
+    std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     let port = format!("egress.ports={}", fake.port());
     let run = |args: &[&str]| {
