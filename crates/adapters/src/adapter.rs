@@ -23,6 +23,11 @@ pub trait SourceAdapter: fmt::Debug + Send + Sync {
     /// JSON Schema of its `config`, for users, forms and [`Self::validate`].
     fn schema(&self) -> Json;
 
+    /// The environment variable of its key, if it has one key.
+    fn key_variable(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Whether a `config` is valid; the error names the field.
     fn validate(&self, config: &Json) -> Result<(), ConfigError> {
         crate::schema::check(&self.schema(), config)
@@ -77,6 +82,8 @@ pub struct PullContext<'a> {
     pub http: &'a dyn AdapterHttp,
     /// Keys by name, from the environment or a file.
     pub secrets: &'a (dyn Secrets + 'a),
+    /// What the operator has configured for this service.
+    pub service: &'a ServiceOptions,
     pub now: Timestamp,
     /// Items beyond this come with the next pull.
     pub max_items: usize,
@@ -87,6 +94,16 @@ pub struct PullContext<'a> {
     /// How long to wait before the first, second, … retry of a request after 429
     /// or 5xx.
     pub retry_waits: &'a [Duration],
+}
+
+/// What is configured for one service, for all sources of its kind. It comes from
+/// the configuration file, never from a source: it decides where keys are sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServiceOptions {
+    /// URL of the service instead of its own.
+    pub base_url: Option<String>,
+    /// Environment variable of the key instead of the usual one.
+    pub key_env: Option<String>,
 }
 
 /// Looks up keys by name.

@@ -14,7 +14,7 @@ use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
 use crate::quota::Quota;
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema;
 use crate::window::Window;
 
@@ -124,7 +124,7 @@ async fn fetch_page(
         ("sortBy", "submittedDate"),
         ("sortOrder", "ascending"),
     ];
-    let url = address(config, SERVICE, "/api/query", &query)?;
+    let url = session.address(SERVICE, "/api/query", &query)?;
     let response = session.get(&url).await?;
     let hints = Hints {
         content_type: response.header("content-type"),

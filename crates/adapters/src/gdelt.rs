@@ -16,7 +16,7 @@ use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
 };
 use crate::gdelt_files;
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema::{self, ConfigError};
 use crate::window::Window;
 
@@ -196,7 +196,7 @@ async fn fetch_page(
         ("startdatetime", from.as_str()),
         ("enddatetime", to.as_str()),
     ];
-    let url = address(config, SERVICE, "/api/v2/doc/doc", &query)?;
+    let url = session.address(SERVICE, "/api/v2/doc/doc", &query)?;
     let response = session.get(&url).await?;
     if !response.is_success() {
         return Err(session.status_error(&response, None));

@@ -18,7 +18,7 @@ use tidings_document::License;
 use tidings_text::hex;
 
 use crate::adapter::{AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext};
-use crate::requests::{Session, address, number};
+use crate::requests::{Session, number};
 use crate::window::Window;
 
 const SERVICE: &str = "http://data.gdeltproject.org";
@@ -59,7 +59,7 @@ pub(crate) async fn pull(
     };
     let known = cursor.and_then(|text| serde_json::from_str(text).ok());
     let mut cursor: Cursor = known.unwrap_or_default();
-    let newest = newest(session, config, table.0).await?;
+    let newest = newest(session, table.0).await?;
     let first = *cursor.next.get_or_insert(newest.slot);
     let oldest = newest.slot - MISSING_TTL;
     cursor.missing.retain(|slot| *slot >= oldest);
@@ -74,7 +74,7 @@ pub(crate) async fn pull(
     };
     for slot in wanted.into_iter().take(max_slots) {
         let md5 = (slot == newest.slot).then_some(newest.md5.as_str());
-        let rows = match file(session, config, slot, table.0, md5).await {
+        let rows = match file(session, slot, table.0, md5).await {
             Ok(rows) => rows,
             Err(error) if pull.items.is_empty() => return Err(error),
             Err(error) => {
@@ -130,12 +130,8 @@ fn malformed(why: &str) -> AdapterError {
 }
 
 /// The newest file of a table: size, checksum and address on a line.
-async fn newest(
-    session: &mut Session<'_>,
-    config: &Json,
-    table: &str,
-) -> Result<Newest, AdapterError> {
-    let url = address(config, SERVICE, "/gdeltv2/lastupdate.txt", &[])?;
+async fn newest(session: &mut Session<'_>, table: &str) -> Result<Newest, AdapterError> {
+    let url = session.address(SERVICE, "/gdeltv2/lastupdate.txt", &[])?;
     let response = session.get(&url).await?;
     if !response.is_success() {
         return Err(session.status_error(&response, None));
@@ -161,7 +157,6 @@ async fn newest(
 /// A table, unpacked; `None` when the file is not there.
 async fn file(
     session: &mut Session<'_>,
-    config: &Json,
     slot: i64,
     table: &str,
     md5: Option<&str>,
@@ -169,7 +164,7 @@ async fn file(
     let time = Timestamp::from_second(slot).unwrap_or_default();
     let path = format!("/gdeltv2/{}.{table}", time.strftime("%Y%m%d%H%M%S"));
     let response = session
-        .get_large(&address(config, SERVICE, &path, &[])?)
+        .get_large(&session.address(SERVICE, &path, &[])?)
         .await?;
     match response.status {
         404 => return Ok(None),

@@ -12,7 +12,7 @@ use tidings_document::License;
 
 use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text};
 use crate::quota::Quota;
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::Window;
@@ -82,16 +82,16 @@ impl SourceAdapter for Guardian {
         "guardian"
     }
 
+    fn key_variable(&self) -> Option<&'static str> {
+        Some(KEY)
+    }
+
     fn schema(&self) -> Json {
         schema::object(
             [
                 ("q", schema::text("Search query; all content without it")),
                 ("section", schema::text("Section ids, a|b for either")),
                 ("tag", schema::text("Tag ids, a,b for both")),
-                (
-                    "key_env",
-                    schema::text("Environment variable with the key; GUARDIAN_API_KEY by default"),
-                ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
                 ("max_pages", schema::max_pages(MAX_PAGES)),
@@ -116,7 +116,7 @@ impl SourceAdapter for Guardian {
         context: &PullContext<'_>,
     ) -> Result<Pull, AdapterError> {
         let mut session = Session::new(context, GAP);
-        let key = Secret::required(context, config["key_env"].as_str().unwrap_or(KEY))?;
+        let key = Secret::key(context, KEY)?;
         session.hide(key.clone());
         let overlap = overlap(config, OVERLAP_MINUTES);
         let mut window = Window::parse(cursor);
@@ -191,7 +191,7 @@ async fn fetch_page(
     for name in ["q", "section", "tag"] {
         query.extend(config[name].as_str().map(|value| (name, value)));
     }
-    let url = address(config, SERVICE, "/search", &query)?;
+    let url = session.address(SERVICE, "/search", &query)?;
     let response = session.get(&url).await?;
     // Of this day; when it ends is unknown, so the rest is spread over 24 hours.
     let left = response.header("x-ratelimit-remaining-day");

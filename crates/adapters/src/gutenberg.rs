@@ -18,7 +18,7 @@ use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
 use crate::quota::Quota;
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema;
 use crate::window::Window;
 
@@ -120,7 +120,7 @@ impl SourceAdapter for Gutenberg {
             let mut item = item(book, at);
             if context.wants_text {
                 texts += 1;
-                match text(&mut session, config, &id).await {
+                match text(&mut session, &id).await {
                     Ok(Some(text)) => item.text = Some(Text::Plain(text)),
                     // Some ebooks are only pictures or sound.
                     Ok(None) => {
@@ -161,7 +161,7 @@ async fn catalogue(
     from: i64,
 ) -> Result<Vec<(i64, Book)>, AdapterError> {
     let response = session
-        .get_large(&address(config, SERVICE, CATALOGUE, &[])?)
+        .get_large(&session.address(SERVICE, CATALOGUE, &[])?)
         .await?;
     if !response.is_success() {
         return Err(session.status_error(&response, None));
@@ -209,17 +209,8 @@ async fn catalogue(
 }
 
 /// The text of a book; `None` when there is none.
-async fn text(
-    session: &mut Session<'_>,
-    config: &Json,
-    id: &str,
-) -> Result<Option<String>, AdapterError> {
-    let url = address(
-        config,
-        SERVICE,
-        &format!("/cache/epub/{id}/pg{id}.txt"),
-        &[],
-    )?;
+async fn text(session: &mut Session<'_>, id: &str) -> Result<Option<String>, AdapterError> {
+    let url = session.address(SERVICE, &format!("/cache/epub/{id}/pg{id}.txt"), &[])?;
     let response = session.get(&url).await?;
     match response.status {
         404 | 410 => Ok(None),

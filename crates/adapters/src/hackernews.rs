@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use tidings_document::License;
 
 use crate::adapter::{AdapterError, AdapterItem, Pull, PullContext, SourceAdapter, Text};
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema;
 use crate::window::{Range, Window};
 
@@ -184,7 +184,7 @@ async fn search(
     if let Some(words) = config["q"].as_str() {
         query.push(("query", words));
     }
-    let url = address(config, SEARCH, "/api/v1/search_by_date", &query)?;
+    let url = session.address(SEARCH, "/api/v1/search_by_date", &query)?;
     let response = session.get(&url).await?;
     match response.is_success() {
         true => session.json(&response),
@@ -200,7 +200,7 @@ async fn by_list(
     cursor: Option<&str>,
     context: &PullContext<'_>,
 ) -> Result<Pull, AdapterError> {
-    let url = address(config, FIREBASE, &format!("/v0/{list}stories.json"), &[])?;
+    let url = session.address(FIREBASE, &format!("/v0/{list}stories.json"), &[])?;
     let response = session.get(&url).await?;
     if !response.is_success() {
         return Err(session.status_error(&response, None));
@@ -223,7 +223,7 @@ async fn by_list(
             break;
         }
         requested += 1;
-        let url = address(config, FIREBASE, &format!("/v0/item/{id}.json"), &[])?;
+        let url = session.address(FIREBASE, &format!("/v0/item/{id}.json"), &[])?;
         let post = match session.get(&url).await {
             Ok(response) if response.is_success() => session.json::<Option<Post>>(&response),
             Ok(response) => Err(session.status_error(&response, None)),

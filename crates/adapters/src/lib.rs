@@ -22,7 +22,7 @@ mod window;
 
 pub use adapter::{
     AdapterError, AdapterErrorKind, AdapterHttp, AdapterItem, HttpUnavailable, Pull, PullContext,
-    Secrets, SourceAdapter, Text,
+    Secrets, ServiceOptions, SourceAdapter, Text,
 };
 pub use quota::{Quota, next_pull_in};
 pub use schema::ConfigError;
@@ -38,6 +38,17 @@ pub fn adapters() -> &'static [&'static dyn SourceAdapter] {
         &hackernews::HackerNews,
         &reddit::Reddit,
     ]
+}
+
+/// Removes from a stored config what only the configuration file may set; true when
+/// there was something.
+pub fn strip_configuration_only(config: &mut serde_json::Value) -> bool {
+    let Some(fields) = config.as_object_mut() else {
+        return false;
+    };
+    let before = fields.len();
+    fields.retain(|name, _| !schema::CONFIGURATION_ONLY.contains(&name.as_str()));
+    fields.len() < before
 }
 
 /// The adapter of a kind of source.

@@ -14,7 +14,7 @@ use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter,
 };
 use crate::quota::Quota;
-use crate::requests::{Session, address, days, number, overlap};
+use crate::requests::{Session, days, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::{Range, Window};
@@ -68,6 +68,10 @@ impl SourceAdapter for NewsApi {
         "newsapi"
     }
 
+    fn key_variable(&self) -> Option<&'static str> {
+        Some(KEY)
+    }
+
     fn schema(&self) -> Json {
         let mut query = schema::text("Search query: words, \"phrases\", AND, OR, NOT");
         query["maxLength"] = json!(500);
@@ -101,10 +105,6 @@ impl SourceAdapter for NewsApi {
                 (
                     "category",
                     schema::text("business, science, … (top-headlines; not with sources)"),
-                ),
-                (
-                    "key_env",
-                    schema::text("Environment variable with the key; NEWSAPI_KEY by default"),
                 ),
                 ("back_days", schema::back_days(BACK_DAYS)),
                 ("overlap_minutes", schema::overlap_minutes(OVERLAP_MINUTES)),
@@ -156,7 +156,7 @@ impl SourceAdapter for NewsApi {
         context: &PullContext<'_>,
     ) -> Result<Pull, AdapterError> {
         let mut session = Session::new(context, GAP);
-        let key = Secret::required(context, config["key_env"].as_str().unwrap_or(KEY))?;
+        let key = Secret::key(context, KEY)?;
         session.send_secret("x-api-key", "", key)?;
         let overlap = overlap(config, OVERLAP_MINUTES);
         let mut window = Window::parse(cursor);
@@ -258,7 +258,7 @@ async fn fetch_page(
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
     let response = session
-        .get(&address(config, SERVICE, path, &query)?)
+        .get(&session.address(SERVICE, path, &query)?)
         .await?;
     if response.is_success() {
         return session.json(&response).map(Some);

@@ -17,7 +17,7 @@ use crate::adapter::{
     AdapterError, AdapterErrorKind, AdapterItem, Pull, PullContext, SourceAdapter, Text,
 };
 use crate::quota::Quota;
-use crate::requests::{Session, address, days, fetchable, number, overlap};
+use crate::requests::{Session, days, fetchable, number, overlap};
 use crate::schema;
 use crate::secret::Secret;
 use crate::window::Window;
@@ -122,7 +122,7 @@ impl SourceAdapter for Reddit {
             (false, keys) => {
                 let service = match keys {
                     Some((id, secret)) => {
-                        log_in(&mut session, config, id, secret).await?;
+                        log_in(&mut session, id, secret).await?;
                         OAUTH
                     }
                     None => SITE,
@@ -136,13 +136,8 @@ impl SourceAdapter for Reddit {
 }
 
 /// A token for the requests of this pull; it is not stored.
-async fn log_in(
-    session: &mut Session<'_>,
-    config: &Json,
-    id: Secret,
-    secret: Secret,
-) -> Result<(), AdapterError> {
-    let url = address(config, SITE, "/api/v1/access_token", &[])?;
+async fn log_in(session: &mut Session<'_>, id: Secret, secret: Secret) -> Result<(), AdapterError> {
+    let url = session.address(SITE, "/api/v1/access_token", &[])?;
     let url = fetchable(&url)?;
     let pair = format!("{}:{}", id.expose(), secret.expose());
     let pair = base64::engine::general_purpose::STANDARD.encode(pair);
@@ -232,7 +227,7 @@ async fn list(
     let name = config["subreddit"].as_str().unwrap_or_default();
     let mut query = vec![("limit", "100"), ("raw_json", "1")];
     query.extend(after.map(|after| ("after", after)));
-    let url = address(config, service, &format!("/r/{name}/new.json"), &query)?;
+    let url = session.address(service, &format!("/r/{name}/new.json"), &query)?;
     let response = session.get(&url).await?;
     record_quota(&response, pull);
     if response.is_success() {
@@ -265,12 +260,7 @@ async fn by_feed(
     context: &PullContext<'_>,
 ) -> Result<Pull, AdapterError> {
     let name = config["subreddit"].as_str().unwrap_or_default();
-    let url = address(
-        config,
-        SITE,
-        &format!("/r/{name}/new/.rss"),
-        &[("limit", "100")],
-    )?;
+    let url = session.address(SITE, &format!("/r/{name}/new/.rss"), &[("limit", "100")])?;
     let response = session.get(&url).await?;
     if !response.is_success() {
         return Err(session.status_error(&response, None));

@@ -70,6 +70,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// A URL below the service's, or below the one that is configured instead.
+    pub(crate) fn address(
+        &self,
+        service: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Url, AdapterError> {
+        let base = self.context.service.base_url.as_deref().unwrap_or(service);
+        let text = format!("{}{path}", base.trim_end_matches('/'));
+        let mut url = Url::parse(&text).map_err(|error| {
+            AdapterError::new(AdapterErrorKind::Config, format!("base_url: {error}"))
+        })?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        Ok(url)
+    }
+
     /// The response, whatever its status.
     pub(crate) async fn get(&mut self, url: &Url) -> Result<Response, AdapterError> {
         let request = Request::get(fetchable(url)?, Purpose::Api);
@@ -181,25 +199,6 @@ pub(crate) fn fetchable(url: &Url) -> Result<FetchUrl, AdapterError> {
 fn is_json(body: &[u8]) -> bool {
     let start = body.iter().find(|byte| !byte.is_ascii_whitespace());
     matches!(start, Some(b'{' | b'['))
-}
-
-/// A URL below the service's, or below the one that a test sets instead.
-pub(crate) fn address(
-    config: &Json,
-    service: &str,
-    path: &str,
-    query: &[(&str, &str)],
-) -> Result<Url, AdapterError> {
-    let base = config["base_url"].as_str().unwrap_or(service);
-    let wrong = |why: String| {
-        AdapterError::new(AdapterErrorKind::Config, format!("config.base_url: {why}"))
-    };
-    let text = format!("{}{path}", base.trim_end_matches('/'));
-    let mut url = Url::parse(&text).map_err(|error| wrong(error.to_string()))?;
-    if !query.is_empty() {
-        url.query_pairs_mut().extend_pairs(query);
-    }
-    Ok(url)
 }
 
 /// A setting, or its default.

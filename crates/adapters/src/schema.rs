@@ -13,14 +13,16 @@ pub struct ConfigError {
     pub why: String,
 }
 
-/// A schema of an object with these fields; of base_url, too, which is for tests.
+/// What only the configuration file may set: whoever may add a source must not
+/// choose which variable is sent, nor where to.
+pub(crate) const CONFIGURATION_ONLY: [&str; 2] = ["base_url", "key_env"];
+
+/// A schema of an object with these fields.
 pub(crate) fn object<const N: usize>(fields: [(&str, Json); N], required: &[&str]) -> Json {
-    let mut properties: Map<String, Json> = fields
+    let properties: Map<String, Json> = fields
         .into_iter()
         .map(|(name, field)| (name.to_owned(), field))
         .collect();
-    let base_url = text("URL of the service, for tests");
-    properties.insert("base_url".to_owned(), base_url);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -80,6 +82,10 @@ pub(crate) fn check(schema: &Json, config: &Json) -> Result<(), ConfigError> {
     };
     let properties = &schema["properties"];
     for (name, value) in fields {
+        if CONFIGURATION_ONLY.contains(&name.as_str()) {
+            let why = "is not a setting of sources; set it in the configuration file, in the table [adapters.KIND]";
+            return wrong(name, why.to_owned());
+        }
         let Some(property) = properties.get(name) else {
             let known: Vec<&String> = properties
                 .as_object()
@@ -158,6 +164,14 @@ mod tests {
             (json!({}), Some("config.q: is missing")),
             (Json::Null, Some("config.q: is missing")),
             (json!({ "query": 1 }), Some("config.query: is unknown")),
+            (
+                json!({ "q": "x", "base_url": "https://a.example" }),
+                Some("config.base_url: is not a setting of sources"),
+            ),
+            (
+                json!({ "q": "x", "key_env": "HOME" }),
+                Some("config.key_env: is not a setting of sources"),
+            ),
             (json!({ "q": 1 }), Some("config.q: is 1; must be a string")),
             (json!({ "q": "sixsix" }), Some("config.q: is longer than 5")),
             (

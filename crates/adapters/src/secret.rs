@@ -9,13 +9,19 @@ pub(crate) struct Secret(String);
 
 impl Secret {
     /// The key of this name; the error says how to set it.
-    pub(crate) fn required(context: &PullContext<'_>, name: &str) -> Result<Self, AdapterError> {
+    fn required(context: &PullContext<'_>, name: &str) -> Result<Self, AdapterError> {
         Self::find(context, name).ok_or_else(|| {
             AdapterError::new(
                 AdapterErrorKind::Auth,
                 format!("the key is missing: set the environment variable {name}, or {name}_FILE to a file that holds it"),
             )
         })
+    }
+
+    /// The one key of a service: of the configured variable, else of the usual one.
+    pub(crate) fn key(context: &PullContext<'_>, usual: &str) -> Result<Self, AdapterError> {
+        let name = context.service.key_env.as_deref().unwrap_or(usual);
+        Self::required(context, name)
     }
 
     pub(crate) fn find(context: &PullContext<'_>, name: &str) -> Option<Self> {

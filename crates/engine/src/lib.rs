@@ -19,8 +19,8 @@ pub use maintenance::{Maintenance, Retention};
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{
-    CollectError, CollectOptions, Collected, CollectedSource, PollOptions, PollOutcome, PollReport,
-    PolledSource, Poller, SeenItem, SourceCheck, environment,
+    CollectError, CollectOptions, Collected, CollectedSource, LIMITED, PollOptions, PollOutcome,
+    PollReport, PolledSource, Poller, SeenItem, SourceCheck, environment,
 };
 pub use sources::{
     Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy,

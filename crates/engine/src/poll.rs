@@ -21,12 +21,15 @@ mod poll_feed;
 mod poll_source;
 mod scheduled_runs;
 mod sitemap;
+mod sitemap_index;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
+use tidings_adapters::ServiceOptions;
 use tidings_store::{FeedClaim, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -35,13 +38,17 @@ use tracing::{debug, warn};
 pub use adapter::environment;
 pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
+pub use poll_error::LIMITED;
 pub use poll_source::{PolledSource, SeenItem};
 
 use crate::politeness::FetchContext;
 use budget::RequestBudget;
 
+/// How long after a claim the next one is, while polls are in flight.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Options of a poller.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct PollOptions {
     /// Feeds polled concurrently by this process.
     pub concurrency: usize,
@@ -56,6 +63,10 @@ pub struct PollOptions {
     pub collect_interval: Option<Duration>,
     /// The secrets of adapters, by name.
     pub secrets: fn(&str) -> Option<String>,
+    /// New URLs per day that a source may submit, unless its settings say otherwise.
+    pub max_new_urls_per_day: u64,
+    /// What is configured for services, by the kind of their adapter.
+    pub services: BTreeMap<String, ServiceOptions>,
 }
 
 impl Default for PollOptions {
@@ -67,6 +78,8 @@ impl Default for PollOptions {
             requests_per_day: None,
             collect_interval: None,
             secrets: environment,
+            max_new_urls_per_day: 100_000,
+            services: BTreeMap::new(),
         }
     }
 }
@@ -146,7 +159,7 @@ impl Poller {
             // Only as many as can start: a lease should not pass in a queue.
             let room = self.options.concurrency - polls.len();
             let store = &self.context.store;
-            let is_over = failed.is_some() || self.is_stopping.load(Ordering::SeqCst);
+            let is_over = room == 0 || failed.is_some() || self.is_stopping.load(Ordering::SeqCst);
             let claims = match is_over {
                 true => Vec::new(),
                 false => {
@@ -161,14 +174,16 @@ impl Poller {
                 let poller = Arc::clone(self);
                 polls.spawn(async move { poller.poll(&claim).await });
             }
-            match polls.join_next().await {
-                Some(Ok(Some(poll))) => {
+            match tokio::time::timeout(CLAIM_INTERVAL, polls.join_next()).await {
+                Ok(Some(Ok(Some(poll)))) => {
                     count += 1;
                     on_poll(&poll);
                 }
-                Some(Ok(None)) => {}
-                Some(Err(error)) => warn!(%error, "poll task panicked; lease will expire"),
-                None => return failed.map_or(Ok(count), Err),
+                Ok(Some(Ok(None))) => {}
+                Ok(Some(Err(error))) => warn!(%error, "poll task panicked; lease will expire"),
+                Ok(None) => return failed.map_or(Ok(count), Err),
+                // Others may be due by now, however long these polls take.
+                Err(_) => {}
             }
         }
     }

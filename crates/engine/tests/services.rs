@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
+use tidings_adapters::ServiceOptions;
 use tidings_engine::{
     CollectError, CollectOptions, FetchContext, FetchOptions, PollOptions, PollOutcome, Poller,
     SourceDraft, SourceSettings, Worker, add_source, stored_document,
@@ -21,6 +23,8 @@ struct Rig {
     store: Store,
     address: String,
     ports: Vec<u16>,
+    /// Where the services are that sources were added for.
+    services: Mutex<BTreeMap<String, ServiceOptions>>,
     _folder: tempfile::TempDir,
 }
 
@@ -36,6 +40,7 @@ impl Rig {
             store: open(&address).await,
             address,
             ports: fakes.iter().map(|fake| fake.port()).collect(),
+            services: Mutex::default(),
             _folder: folder,
         }
     }
@@ -52,11 +57,16 @@ impl Rig {
     }
 
     fn poller(&self) -> Arc<Poller> {
+        Arc::new(self.poller_with_key(|_| Some(KEY.to_owned())))
+    }
+
+    fn poller_with_key(&self, secrets: fn(&str) -> Option<String>) -> Poller {
         let options = PollOptions {
-            secrets: |name| (name == "NEWSAPI_KEY").then(|| KEY.to_owned()),
+            secrets,
+            services: self.services.lock().unwrap().clone(),
             ..PollOptions::default()
         };
-        Arc::new(Poller::new(self.context(&self.store), options))
+        Poller::new(self.context(&self.store), options)
     }
 
     async fn add(&self, name: &str, kind: &str, fake: &FakeApi, config: serde_json::Value) {
@@ -68,10 +78,19 @@ impl Rig {
         name: &str,
         kind: &str,
         fake: &FakeApi,
-        mut config: serde_json::Value,
+        config: serde_json::Value,
         change: impl FnOnce(&mut SourceSettings),
     ) {
-        config["base_url"] = json!(fake.url());
+        let service = ServiceOptions {
+            base_url: Some(fake.url()),
+            ..ServiceOptions::default()
+        };
+        let before = self
+            .services
+            .lock()
+            .unwrap()
+            .insert(kind.to_owned(), service);
+        assert!(before.is_none(), "a service of this kind was added before");
         let mut settings = SourceSettings {
             kind: kind.to_owned(),
             config,
@@ -276,13 +295,13 @@ async fn texts_become_documents_without_a_request() {
 async fn a_run_finishes_whatever_single_sources_do() {
     let fakes = [
         FakeApi::hackernews().await.unwrap(),
-        FakeApi::hackernews().await.unwrap(),
+        FakeApi::guardian().await.unwrap(),
         FakeApi::newsapi().await.unwrap(),
     ];
     let [good, hanging, failing] = &fakes;
     let rig = Rig::start(&[good, hanging, failing]).await;
     rig.add("good", "hackernews", good, json!({})).await;
-    rig.add("hanging", "hackernews", hanging, json!({})).await;
+    rig.add("hanging", "guardian", hanging, json!({})).await;
     rig.add("failing", "newsapi", failing, json!({ "q": "x" }))
         .await;
     good.publish_many(12, now() - 100, 1);
@@ -348,12 +367,12 @@ async fn a_run_finishes_whatever_single_sources_do() {
 async fn the_limit_is_shared_and_the_rest_comes_with_the_next_run() {
     let fakes = [
         FakeApi::hackernews().await.unwrap(),
-        FakeApi::hackernews().await.unwrap(),
+        FakeApi::guardian().await.unwrap(),
     ];
     let [large, small] = &fakes;
     let rig = Rig::start(&[large, small]).await;
     rig.add("large", "hackernews", large, json!({})).await;
-    rig.add("small", "hackernews", small, json!({})).await;
+    rig.add("small", "guardian", small, json!({})).await;
     large.publish_many(300, now() - 4000, 1);
     // Other addresses than those of the first.
     for n in 0..20 {
@@ -409,8 +428,13 @@ fn leasing(store: &Store, port: u16, lease: Duration) -> Arc<Poller> {
         },
         ..NetOptions::default()
     });
+    let service = ServiceOptions {
+        base_url: Some(format!("http://127.0.0.1:{port}")),
+        ..ServiceOptions::default()
+    };
     let options = PollOptions {
         lease,
+        services: BTreeMap::from([("hackernews".to_owned(), service)]),
         ..PollOptions::default()
     };
     let mut context = FetchContext::new(client.unwrap(), store.clone());
@@ -491,11 +515,7 @@ async fn a_service_is_checked_without_side_effects() {
     assert_eq!((checked.error, checked.items_new), (None, 5));
     assert!(checked.service.is_some());
     assert_eq!(rig.urls().await, 0);
-    let options = PollOptions {
-        secrets: |_| Some("another-key".to_owned()),
-        ..PollOptions::default()
-    };
-    let other = Poller::new(rig.context(&rig.store), options);
+    let other = rig.poller_with_key(|_| Some("another-key".to_owned()));
     let refused = other.check_source("api").await.unwrap();
     let error = refused.error.unwrap();
     assert!(

@@ -18,6 +18,7 @@ use crate::dial::{DialTimes, Dialer};
 use crate::exchange::{ExchangeError, RawResponse, exchange};
 use crate::failure::Failure;
 use crate::html_head;
+use crate::in_flight_groups::InFlightGroups;
 use crate::limits::{Limits, NetOptions};
 use crate::media::Media;
 use crate::pool::{Connection, Pool};
@@ -48,6 +49,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     dialer: Dialer,
     pool: Pool,
+    groups: InFlightGroups,
     options: NetOptions,
     user_agent: String,
 }
@@ -63,6 +65,7 @@ impl Client {
         Ok(Self(Arc::new(Inner {
             dialer: Dialer::new(&options)?,
             pool: Pool::default(),
+            groups: InFlightGroups::new(options.max_per_domain, options.max_per_address),
             user_agent: options.user_agent(),
             options,
         })))
@@ -145,11 +148,17 @@ impl Client {
     }
 
     async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
-        let deadline = Deadline::now() + request.time_limit.unwrap_or(self.limits().total);
+        let start = Instant::now();
+        let groups = &self.0.groups;
+        let _domain = groups.enter_domain(&request.url).await?;
         let (mut connection, mut times) = match self.0.pool.acquire(&request.url) {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
+        let _address = groups.enter_address(connection.peer.ip()).await?;
+        // Time spent on waiting counts as connecting: nothing was sent.
+        times.connect = start.elapsed().saturating_sub(times.dns + times.tls);
+        let deadline = Deadline::now() + request.time_limit.unwrap_or(self.limits().total);
         let start = Instant::now();
         let mut response = self.exchange(&mut connection, request, deadline).await;
         if let Err(ExchangeError {

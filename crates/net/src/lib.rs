@@ -27,6 +27,7 @@ mod egress_routes;
 mod exchange;
 mod failure;
 mod html_head;
+mod in_flight_groups;
 mod inflate;
 mod limits;
 mod media;

@@ -80,6 +80,10 @@ pub struct NetOptions {
     pub proxies: Vec<Proxy>,
     /// Certificate authorities to trust besides the public ones.
     pub authorities: Vec<CertificateDer<'static>>,
+    /// Requests in flight to one registrable domain, and to one address; without a
+    /// limit if unset.
+    pub max_per_domain: Option<usize>,
+    pub max_per_address: Option<usize>,
 }
 
 impl NetOptions {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value as Json;
-use tidings_engine::{FetchContext, PollOptions, Poller};
+use tidings_engine::{FetchContext, Poller};
 use tidings_net::Client;
 use tidings_sinks::{SearchError, SearchIndex};
 use tidings_store::Store;
@@ -48,7 +48,7 @@ impl App {
         let max_streams = options.max_connections - options.max_connections / 4;
         let context = FetchContext::new(client.clone(), store.clone());
         Self {
-            poller: Arc::new(Poller::new(context, PollOptions::default())),
+            poller: Arc::new(Poller::new(context, options.poll.clone())),
             access: Access::new(store.clone()),
             expensive: ExpensiveLimit::default(),
             store,

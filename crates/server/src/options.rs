@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tidings_engine::PollOptions;
 use tidings_net::IpNet;
 
 use crate::tls::TlsFiles;
@@ -29,6 +30,8 @@ pub struct ServerOptions {
     pub settings: Vec<Setting>,
     /// How often live streams query the store: the maximum delay of live data.
     pub stream_poll_interval: Duration,
+    /// The options of polls that a user starts.
+    pub poll: PollOptions,
 }
 
 /// A setting as it may be shown.
@@ -51,6 +54,7 @@ impl ServerOptions {
             search_folder: None,
             settings: Vec::new(),
             stream_poll_interval: Duration::from_millis(500),
+            poll: PollOptions::default(),
         }
     }
 }

@@ -101,6 +101,42 @@ fn claim(row: &Row) -> Result<FeedClaim> {
     })
 }
 
+/// Feeds of one source that are polled at once, over all machines.
+const MAX_IN_FLIGHT: i64 = 2;
+
+/// Due feeds that a claim looks at.
+const WINDOW: i64 = 500;
+
+/// Feeds of one source that are due at once; the rest is spread over the next seconds.
+const MAX_DUE: i64 = 10;
+
+/// Values in one list of a statement.
+const MAX_LIST: usize = 1000;
+
+/// The due feeds that a claim looks at (index `feeds_due`), each with its place among
+/// those of its source, after those in flight (index `feeds_leased`). $1 is now, $2
+/// the size of the window.
+const PLACES: &str = "due AS MATERIALIZED (
+        SELECT feed_id, source_id, next_poll_at FROM feeds WHERE next_poll_at <= $1 AND lease_until <= $1 AND paused_reason IS NULL
+            AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
+        ORDER BY next_poll_at, feed_id LIMIT $2),
+    leased AS MATERIALIZED (
+        SELECT source_id, count(*) AS n FROM feeds WHERE lease_until > 0 AND lease_until > $1 GROUP BY source_id),
+    places AS MATERIALIZED (
+        SELECT feed_id AS due_id, next_poll_at AS due_at,
+            row_number() OVER (PARTITION BY source_id ORDER BY next_poll_at, feed_id)
+                + coalesce((SELECT n FROM leased WHERE leased.source_id = due.source_id), 0) AS place
+        FROM due)";
+
+/// `$n, …` for a list of ids, and the values.
+fn id_list(ids: &[i64], first: usize) -> (String, Vec<Value>) {
+    let names: Vec<String> = (first..first + ids.len())
+        .map(|n| format!("${n}"))
+        .collect();
+    let values = ids.iter().map(|id| Value::Int(*id)).collect();
+    (names.join(", "), values)
+}
+
 const MAX_ERROR_CHARS: usize = 500;
 
 fn short(text: Option<&String>) -> Value {
@@ -127,29 +163,39 @@ impl Store {
         feed(row.ok_or_else(|| StoreError::not_found(format!("feed {url}")))?)
     }
 
-    /// Adds a feed that another one references (a sitemap of an index, a listing of
-    /// a listing), due now, with its initial policy; a known one is unchanged.
-    pub async fn add_child_feed(
+    /// Adds feeds that another one references (the sitemaps of an index, a listing of
+    /// a listing) in one transaction, due now, with their URLs and initial policies;
+    /// known ones are unchanged.
+    pub async fn add_child_feeds(
         &self,
         source_id: i64,
         kind: &str,
-        url: &str,
-        policy: &str,
+        feeds: &[(String, String)],
     ) -> Result<()> {
+        if feeds.is_empty() {
+            return Ok(());
+        }
         let now = self.now().await?;
-        let insert = "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
-            VALUES ($1, $2, $3, $4, 0, $5, 0, 0, 0, $6) ON CONFLICT (source_id, kind, url) DO NOTHING";
-        let add = || {
-            let values = [
-                Value::Int(new_id(now)),
-                Value::Int(source_id),
-                Value::from(kind),
-                Value::from(url),
-                Value::from(now),
-                Value::from(policy),
-            ];
-            ((), vec![Statement::volatile(insert, values)])
+        let insert = |feeds: &[(String, String)]| {
+            let mut values = vec![Value::Int(source_id), Value::from(kind), Value::from(now)];
+            let mut rows = Vec::new();
+            for (url, policy) in feeds {
+                let n = values.len();
+                let (id, address, state) = (n + 1, n + 2, n + 3);
+                rows.push(format!(
+                    "(${id}, $1, $2, ${address}, 0, $3, 0, 0, 0, ${state})"
+                ));
+                values.push(Value::Int(new_id(now)));
+                values.extend([Value::from(url.as_str()), Value::from(policy.as_str())]);
+            }
+            let sql = format!(
+                "INSERT INTO feeds (feed_id, source_id, kind, url, item_count, next_poll_at, lease_until, attempt, consecutive_errors, policy)
+                 VALUES {} ON CONFLICT (source_id, kind, url) DO NOTHING",
+                rows.join(", ")
+            );
+            Statement::volatile(sql, values)
         };
+        let add = || ((), feeds.chunks(MAX_LIST).map(insert).collect());
         self.run_with_new_ids(add).await.map(drop)
     }
 
@@ -183,19 +229,38 @@ impl Store {
         rows.iter().map(feed).collect()
     }
 
-    /// Deletes a feed and its log.
-    pub async fn remove_feed(&self, feed_id: i64) -> Result<()> {
-        let statements = vec![
-            Statement::new(
-                "DELETE FROM feed_fetch_log WHERE feed_id = $1",
-                [Value::Int(feed_id)],
-            ),
-            Statement::new(
-                "DELETE FROM feeds WHERE feed_id = $1",
-                [Value::Int(feed_id)],
-            ),
-        ];
-        self.run(statements).await.map(drop)
+    /// Deletes feeds and their logs.
+    pub async fn remove_feeds(&self, feed_ids: &[i64]) -> Result<()> {
+        let delete = |ids: &[i64]| {
+            let (list, values) = id_list(ids, 1);
+            ["feed_fetch_log", "feeds"].map(|table| {
+                let sql = format!("DELETE FROM {table} WHERE feed_id IN ({list})");
+                Statement::new(sql, values.clone())
+            })
+        };
+        let statements: Vec<_> = feed_ids.chunks(MAX_LIST).flat_map(delete).collect();
+        match statements.is_empty() {
+            true => Ok(()),
+            false => self.run(statements).await.map(drop),
+        }
+    }
+
+    /// Makes feeds due at a moment, unless they are due before; resumes paused ones.
+    pub async fn resume_feeds(&self, feed_ids: &[i64], at: Moment) -> Result<()> {
+        let resume = |ids: &[i64]| {
+            let (list, ids) = id_list(ids, 2);
+            let sql = format!(
+                "UPDATE feeds SET paused_reason = NULL,
+                     next_poll_at = CASE WHEN next_poll_at < $1 THEN next_poll_at ELSE $1 END
+                 WHERE feed_id IN ({list})"
+            );
+            Statement::new(sql, [vec![Value::from(at)], ids].concat())
+        };
+        let statements: Vec<_> = feed_ids.chunks(MAX_LIST).map(resume).collect();
+        match statements.is_empty() {
+            true => Ok(()),
+            false => self.run(statements).await.map(drop),
+        }
     }
 
     /// Makes a feed due at a moment, unless it is due before; resumes a paused one.
@@ -262,26 +327,49 @@ impl Store {
         Ok(self.execute(Statement::volatile(sql, values)).await? > 0)
     }
 
-    /// Leases feeds that are due, the longest due first. No two pollers get
-    /// the same feed, and none waits for another.
+    /// Leases feeds that are due: of each source the one that is due longest, then
+    /// the second of each. A source has at most [`MAX_IN_FLIGHT`] in flight and
+    /// [`MAX_DUE`] due, so that one with thousands of feeds can't keep the others
+    /// waiting. No two pollers get the same feed, and none waits for another.
     pub async fn claim_feeds(&self, limit: u32, lease: Duration) -> Result<Vec<FeedClaim>> {
         let now = self.now().await?;
-        let sql = format!(
-            "WITH due AS MATERIALIZED (
-                 SELECT feed_id AS due_id FROM feeds WHERE next_poll_at <= $2 AND lease_until <= $2 AND paused_reason IS NULL
-                     AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)
-                 ORDER BY next_poll_at, feed_id LIMIT $3 {})
-             UPDATE feeds SET lease_until = $1, attempt = attempt + 1 WHERE feed_id IN (SELECT due_id FROM due)
-             RETURNING {COLUMNS}, attempt",
-            self.engine().skip_locked()
+        let skip_locked = self.engine().skip_locked();
+        // The next is due a second later: a host permits no more anyway.
+        let spread = format!(
+            "WITH {PLACES}, surplus AS MATERIALIZED (
+                 SELECT f.feed_id AS surplus_id, place FROM places JOIN feeds f ON f.feed_id = due_id
+                 WHERE place > $3 {skip_locked})
+             UPDATE feeds SET next_poll_at = $1 + surplus.place * 1000 FROM surplus WHERE feed_id = surplus_id"
         );
-        let values = [
-            Value::from(now.plus(lease)),
-            Value::from(now),
-            Value::Int(i64::from(limit)),
-        ];
-        let rows = self.rows(Statement::volatile(sql, values)).await?;
-        rows.iter().map(claim).collect()
+        let lease_due = format!(
+            "WITH {PLACES}, chosen AS MATERIALIZED (
+                 SELECT f.feed_id AS chosen_id FROM places JOIN feeds f ON f.feed_id = due_id
+                 WHERE place <= $3 AND f.next_poll_at <= $1 AND f.lease_until <= $1
+                 ORDER BY place, due_at, due_id LIMIT $4 {skip_locked})
+             UPDATE feeds SET lease_until = $5, attempt = attempt + 1 WHERE feed_id IN (SELECT chosen_id FROM chosen)
+             RETURNING {COLUMNS}, attempt"
+        );
+        let window = [Value::from(now), Value::Int(WINDOW)];
+        let mut claims: Vec<FeedClaim> = Vec::new();
+        loop {
+            let room = i64::from(limit) - claims.len() as i64;
+            let most = [Value::Int(MAX_IN_FLIGHT), Value::Int(room)];
+            let until = [Value::from(now.plus(lease))];
+            let results = self
+                .run(vec![
+                    Statement::volatile(&*spread, [&window[..], &[Value::Int(MAX_DUE)]].concat()),
+                    Statement::volatile(&*lease_due, [&window[..], &most, &until].concat()),
+                ])
+                .await?;
+            for row in &results[1].rows {
+                claims.push(claim(row)?);
+            }
+            // What filled the window may have hidden feeds of other sources.
+            let is_enough = claims.len() as i64 >= i64::from(limit);
+            if is_enough || results[0].changed == 0 {
+                return Ok(claims);
+            }
+        }
     }
 
     /// Completes a poll: state and log in one transaction. The items were made

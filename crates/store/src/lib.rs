@@ -9,6 +9,7 @@ mod audit;
 mod clock;
 mod complete;
 mod counters;
+mod daily_quota;
 mod deliveries;
 mod delivery;
 mod diagnostics;
@@ -47,6 +48,7 @@ mod tasks;
 mod tokens;
 
 pub use audit::{AuditEntry, NewAuditEntry};
+pub use daily_quota::NewUrlsToday;
 pub use deliveries::{DeadLetter, OutboxState};
 pub use delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
 pub use diagnostics::{Diagnostics, Leases, Overdue, OverdueHosts, PermanentFailures};

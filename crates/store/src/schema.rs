@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 8;
+pub const SCHEMA_VERSION: i64 = 9;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -42,6 +42,9 @@ const RETENTION: &str = include_str!("../schema/8_retention.sql");
 const RETENTION_DOWN: &str =
     "DROP INDEX feed_fetch_log_age; DROP INDEX seen_titles_age; DROP INDEX tasks_age;
     DROP INDEX idempotency_age; DROP INDEX audit_age; DROP INDEX runs_age;";
+
+const FAIR_POLLS: &str = include_str!("../schema/9_fair_polls.sql");
+const FAIR_POLLS_DOWN: &str = "DROP INDEX feeds_leased;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
     Migration {
@@ -102,6 +105,13 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
             include_str!("../schema/8_retention_postgres.sql"),
         ],
         postgres_down: include_str!("../schema/8_retention_postgres_down.sql"),
+    },
+    Migration {
+        version: 9,
+        sqlite_up: &[FAIR_POLLS],
+        sqlite_down: FAIR_POLLS_DOWN,
+        postgres_up: &[FAIR_POLLS],
+        postgres_down: FAIR_POLLS_DOWN,
     },
 ];
 

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::daily_quota::count_name;
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
@@ -233,6 +234,10 @@ impl Store {
                 [Value::Int(id)],
             ),
             Statement::new("DELETE FROM feeds WHERE source_id = $1", [Value::Int(id)]),
+            Statement::new(
+                "DELETE FROM marks WHERE name = $1",
+                [Value::from(count_name(id))],
+            ),
             Statement::new("DELETE FROM sources WHERE source_id = $1", [Value::Int(id)]),
         ];
         match self.run(statements).await?.last() {

@@ -838,7 +838,7 @@ async fn two_claims_of_feeds_share_them_and_neither_waits() {
     let store = Store::open(&address, &options(0, 1)).await.unwrap();
     for n in 0..9 {
         let url = format!("https://a.example/{n}");
-        store.add_feed(1, "rss", &url).await.unwrap();
+        store.add_feed(n, "rss", &url).await.unwrap();
     }
     let mut other = connect(&address).await;
     let claim = other.transaction().await.unwrap();

@@ -1,6 +1,7 @@
 //! The configuration as the program uses it: plain typed structs, passed down,
 //! never global. Values come from [`settings`], which knows where each is from.
 
+mod adapters;
 mod net;
 mod settings;
 mod sinks;
@@ -11,7 +12,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tidings_engine::Retention;
+use tidings_adapters::ServiceOptions;
+use tidings_engine::{PollOptions, Retention};
 use tidings_net::IpNet;
 use tidings_server::TlsFiles;
 use tracing::Level;
@@ -41,6 +43,9 @@ pub(crate) struct Config {
     /// How long a URL stays leased to a process that does not extend the lease.
     pub(crate) lease: Duration,
     pub(crate) poll_concurrency: usize,
+    max_new_urls_per_day: u64,
+    /// Services with an adapter, by its kind.
+    services: BTreeMap<String, ServiceOptions>,
     /// Between two scheduled runs over all sources, if there are any.
     pub(crate) collect_interval: Option<Duration>,
     pub(crate) retention: Retention,
@@ -116,6 +121,12 @@ impl Config {
             sinks,
             ..Self::from_settings(&settings)
         };
+        let (tables, place) = file
+            .as_ref()
+            .map_or((None, String::new()), settings::File::adapters);
+        let allowed = config.net.allowed();
+        let services = adapters::read(tables, &place, &allowed).map_err(ConfigError::new)?;
+        let config = Self { services, ..config };
         Ok((config, settings))
     }
 
@@ -136,6 +147,15 @@ impl Config {
             data_dir: folder.to_owned(),
             sinks: self.sinks.into_iter().filter(is_search).collect(),
             ..self
+        }
+    }
+
+    /// The options of a poller; its loop has more of its own.
+    pub(crate) fn poll_options(&self) -> PollOptions {
+        PollOptions {
+            max_new_urls_per_day: self.max_new_urls_per_day,
+            services: self.services.clone(),
+            ..PollOptions::default()
         }
     }
 
@@ -184,6 +204,8 @@ impl Config {
                 max_connections: settings.get("server.max_connections"),
                 settings: settings.iter().map(masked).collect(),
             },
+            max_new_urls_per_day: settings.get("source.max_new_urls_per_day"),
+            services: BTreeMap::new(),
             sinks: Vec::new(),
             outbox_max_pending: settings.get("outbox.max_pending"),
             demo: DemoConfig {

@@ -212,6 +212,7 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
         max_connections: max_connections(config.server.max_connections, open_files::limit()),
         search_folder: search,
         settings: config.server.settings.clone(),
+        poll: config.poll_options(),
         ..ServerOptions::new(config.server.bind)
     };
     let server = Server::bind(options, store.clone(), client).await;
@@ -240,7 +241,7 @@ fn poll_options(config: &Config) -> PollOptions {
         concurrency: config.poll_concurrency,
         lease: config.lease * 5,
         collect_interval: config.collect_interval,
-        ..PollOptions::default()
+        ..config.poll_options()
     }
 }
 

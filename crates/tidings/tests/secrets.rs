@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 use tidings_server::described_routes;
 use tidings_sim::{Act, FakeApi, RawServer, postgres_database};
+use tidings_store::{NewSource, Store, StoreOptions};
 
 /// The secrets. The name says where each is configured.
 const CANARIES: [(&str, &str); 11] = [
@@ -81,9 +82,10 @@ async fn site() -> RawServer {
     .unwrap()
 }
 
-fn settings(store: &str, echo: &RawServer) -> String {
+fn settings(store: &str, echo: &RawServer, newsapi: &FakeApi) -> String {
     let url = format!("http://{}", echo.address());
     let nats = format!("nats://{}", echo.address());
+    let newsapi = newsapi.url();
     format!(
         "store = '{store}'
 [server]
@@ -97,6 +99,10 @@ allow = '127.0.0.0/8'
 ports = '1-65535'
 [sink]
 allow = '127.0.0.0/8'
+[adapters.newsapi]
+base_url = '{newsapi}'
+[adapters.guardian]
+base_url = '{url}'
 [sinks.by-password]
 kind = 'elasticsearch'
 url = '{url}'
@@ -267,7 +273,7 @@ fn no_secret_is_ever_said() {
     let store = with_password(&store, canary("DATABASE"));
     let write =
         |name: &str, text: &str| std::fs::write(setup.folder.path().join(name), text).unwrap();
-    write("tidings.toml", &settings(&store, &echo));
+    write("tidings.toml", &settings(&store, &echo, &newsapi));
     write(
         "passwords",
         &format!("inside.localhost me:{}\n", canary("SITE")),
@@ -286,9 +292,9 @@ fn no_secret_is_ever_said() {
     let inside = format!("http://inside.localhost:{}", site.address().port());
     let drafts = [
         json!({ "url": inside, "name": "inside", "feed_url": format!("{inside}/feed") }),
-        json!({ "url": newsapi.url(), "name": "news", "kind": "newsapi", "config": { "q": "harbour", "base_url": newsapi.url() } }),
+        json!({ "url": newsapi.url(), "name": "news", "kind": "newsapi", "config": { "q": "harbour" } }),
         json!({ "url": "https://content.guardianapis.com/", "name": "guardian", "kind": "guardian",
-            "config": { "q": "harbour", "base_url": format!("http://{}", echo.address()) } }),
+            "config": { "q": "harbour" } }),
     ];
     for draft in &drafts {
         let said = post("/sources", draft);
@@ -411,6 +417,132 @@ fn no_secret_is_ever_said() {
         has("/api/v1/feeds", "[hidden]"),
         "what a service repeats is shown, with its key hidden"
     );
+}
+
+/// Whoever may add sources chooses neither what is sent nor where to: not through the
+/// API, not by a list, not by a row that an older version has stored.
+#[test]
+fn a_source_can_send_no_variable_to_a_stranger() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let received = Received::default();
+    let stranger = runtime.block_on(echo_server(&received));
+    let url = format!("http://{}", stranger.address());
+    let setup = Setup {
+        folder: tempfile::tempdir().unwrap(),
+    };
+    let write =
+        |name: &str, text: &str| std::fs::write(setup.folder.path().join(name), text).unwrap();
+    write(
+        "tidings.toml",
+        &format!(
+            "[server]\nbind = '127.0.0.1:0'\n[egress]\nallow = '127.0.0.0/8'\nports = '{}'\n",
+            stranger.address().port()
+        ),
+    );
+    let (running, address, admin) = setup.start();
+    let created = request(
+        &address,
+        &admin,
+        "POST",
+        "/api/v1/tokens",
+        Some(&json!({ "name": "op", "role": "operator" })),
+    );
+    let created: Json = serde_json::from_str(created.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let token = created["token"].as_str().unwrap();
+    // The name of every adapter that has a key, and both settings by themselves.
+    let configs = [
+        json!({ "q": "x", "base_url": url, "key_env": "ES_KEY" }),
+        json!({ "q": "x", "base_url": url }),
+        json!({ "q": "x", "key_env": "ES_KEY" }),
+    ];
+    let mut rows = Vec::new();
+    for kind in ["newsapi", "guardian"] {
+        for config in &configs {
+            let name = format!("{kind} {}", rows.len());
+            rows.push(json!({ "name": name, "url": url, "kind": kind, "config": config }));
+        }
+    }
+    for row in &rows {
+        let said = request(&address, token, "POST", "/api/v1/sources", Some(row));
+        assert!(
+            said.starts_with("HTTP/1.1 400") || said.starts_with("HTTP/1.1 422"),
+            "{said}"
+        );
+        let is_named = [
+            "\"field\":\"config.base_url\"",
+            "\"field\":\"config.key_env\"",
+        ]
+        .iter()
+        .any(|field| said.contains(field));
+        assert!(is_named && said.contains("configuration file"), "{said}");
+        let config = row["config"].to_string();
+        let kind = row["kind"].as_str().unwrap();
+        let said = setup.output(&["add", &url, "--kind", kind, "--adapter-config", &config]);
+        assert!(said.contains("configuration file"), "{said}");
+    }
+    let lines: Vec<String> = rows.iter().map(Json::to_string).collect();
+    write("list.jsonl", &lines.join("\n"));
+    let said = setup.output(&["source", "import", "list.jsonl"]);
+    for line in 1..=rows.len() {
+        assert!(
+            said.contains(&format!("list.jsonl:{line}: config.")),
+            "{said}"
+        );
+    }
+    write(
+        "list.csv",
+        &format!(
+            "name,url,kind,config\na,{url},newsapi,\"{{\"\"q\"\":\"\"x\"\",\"\"base_url\"\":\"\"{url}\"\"}}\"\n"
+        ),
+    );
+    let said = setup.output(&["source", "import", "list.csv"]);
+    assert!(said.contains("list.csv:2: config.base_url"), "{said}");
+    write(
+        "sources.toml",
+        &format!(
+            "[[source]]\nname = 'a'\nurl = '{url}'\nkind = 'guardian'\nconfig = {{ base_url = '{url}' }}\n"
+        ),
+    );
+    let said = setup.output(&["apply", "sources.toml"]);
+    assert!(said.contains("source 1 (a): config.base_url"), "{said}");
+
+    // As an older version has stored them.
+    runtime.block_on(async {
+        let store = setup.folder.path().join("tidings-data/tidings.db");
+        let address = format!("sqlite:{}", store.display());
+        let store = Store::open(&address, &StoreOptions::default())
+            .await
+            .unwrap();
+        for row in &rows {
+            let kind = row["kind"].as_str().unwrap();
+            let new = NewSource {
+                name: row["name"].as_str().unwrap().to_owned(),
+                url: url.clone(),
+                kind: kind.to_owned(),
+                priority: 5,
+                config: json!({ "kind": kind, "config": row["config"] }),
+            };
+            let source = store.add_source(&new).await.unwrap();
+            store.add_feed(source.source_id, kind, &url).await.unwrap();
+        }
+    });
+    let feeds = || request(&address, token, "GET", "/api/v1/feeds", None);
+    until("all stored sources were polled", || {
+        let feeds = feeds();
+        feeds.matches("\"last_polled_at\":\"").count() == rows.len()
+    });
+    let doctor = setup.output(&["doctor"]);
+    assert!(
+        doctor.contains("base_url or key_env of 6 sources"),
+        "{doctor}"
+    );
+    tidings::terminate(running);
+    let received = received.lock().unwrap();
+    assert_eq!(*received, "", "the stranger was sent something");
 }
 
 fn with_password(address: &str, password: &str) -> String {

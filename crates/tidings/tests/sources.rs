@@ -368,17 +368,20 @@ fn a_service_is_added_by_file_and_collected_from() {
     let now = jiff::Timestamp::now().as_second();
     fake.publish_many(7, now - 700, 60);
     let file = setup.folder.path().join("sources.toml");
-    let text = format!(
-        "[[source]]\nname = \"hn\"\nurl = \"https://news.ycombinator.com/\"\nkind = \"hackernews\"\n\
-         config = {{ list = \"all\", base_url = \"{}\" }}\n",
-        fake.url()
-    );
-    std::fs::write(&file, &text).unwrap();
+    let text = "[[source]]\nname = \"hn\"\nurl = \"https://news.ycombinator.com/\"\nkind = \"hackernews\"\n\
+         config = { list = \"all\" }\n";
+    let config = setup.folder.path().join("tidings.toml");
+    let table = format!("[adapters.hackernews]\nbase_url = \"{}\"\n", fake.url());
+    std::fs::write(&config, table).unwrap();
+    let config = config.to_str().unwrap();
+    std::fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
     let port = format!("egress.ports={}", fake.port());
     let run = |args: &[&str]| {
         let folder = setup.folder.path().display().to_string();
         let open = [
+            "--config",
+            config,
             "--set",
             "egress.allow=127.0.0.0/8",
             "--set",

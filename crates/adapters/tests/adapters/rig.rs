@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use tidings_adapters::{
     AdapterError, AdapterErrorKind, AdapterHttp, AdapterItem, HttpUnavailable, Pull, PullContext,
-    SourceAdapter, adapter,
+    ServiceOptions, SourceAdapter, adapter,
 };
 use tidings_net::{Client, Egress, NetOptions, Redirects, Request, Response};
 use tidings_sim::{ApiFault, FakeApi};
@@ -53,8 +53,7 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    pub(crate) fn new(kind: &str, fake: FakeApi, mut config: Json) -> Self {
-        config["base_url"] = json!(fake.url());
+    pub(crate) fn new(kind: &str, fake: FakeApi, config: Json) -> Self {
         let client = Client::new(NetOptions {
             egress: Egress {
                 allow: vec!["127.0.0.0/8".parse().unwrap()],
@@ -86,9 +85,14 @@ impl Rig {
     pub(crate) async fn try_pull(&mut self) -> Result<Pull, AdapterError> {
         let key = self.key;
         let secrets = move |_: &str| (!key.is_empty()).then(|| key.to_owned());
+        let service = ServiceOptions {
+            base_url: Some(self.fake.url()),
+            ..ServiceOptions::default()
+        };
         let context = PullContext {
             http: &self.http,
             secrets: &secrets,
+            service: &service,
             now: Timestamp::from_second(self.now).unwrap(),
             max_items: self.max_items,
             wants_text: self.wants_text,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use tidings_net::{Failure, RedirectCheck, Redirects, Request, Response};
+use tidings_net::{Failure, Permission, RedirectCheck, Redirects, Request, Response};
 use tidings_store::{AcquiredHost, HostChange, HostPermit, StoreError};
 use tidings_url::{FetchUrl, HostKey};
 use tokio::time::sleep;
@@ -140,7 +140,7 @@ impl<'a> PoliteFetch<'a> {
     async fn check_robots(&self, url: &FetchUrl, was_just_requested: bool) -> Result<(), Failure> {
         let permission = match self.politeness.ignores_robots {
             true => None,
-            false => Some(self.context.robots.permit(url).await?),
+            false => Some(self.robots_permission(url).await?),
         };
         let floor = permission
             .as_ref()
@@ -161,6 +161,19 @@ impl<'a> PoliteFetch<'a> {
             progress.first_host_delay = delay.max(floor);
         }
         Ok(())
+    }
+
+    /// What robots.txt says. Where it redirects to another host, that host's permit is
+    /// held while it is requested.
+    async fn robots_permission(&self, url: &FetchUrl) -> Result<Permission, Failure> {
+        let hops = RobotsHops {
+            fetch: self,
+            permit: tokio::sync::Mutex::default(),
+        };
+        let robots = &self.context.robots;
+        let permission = robots.permit_with(url, Redirects::Check(&hops)).await;
+        hops.release().await?;
+        permission
     }
 
     /// Acquires the host of the next address and releases the one before; true
@@ -221,6 +234,58 @@ impl RedirectCheck for PoliteFetch<'_> {
         let host = to.host_key(&self.context.proxies);
         let was_just_requested = self.acquire_host(host).await?;
         self.check_robots(to, was_just_requested).await
+    }
+}
+
+/// The redirects of robots.txt: each to a host that this fetch does not hold needs a
+/// permit, like any request.
+#[derive(Debug)]
+struct RobotsHops<'f, 'a> {
+    fetch: &'f PoliteFetch<'a>,
+    permit: tokio::sync::Mutex<Option<HostPermit>>,
+}
+
+impl RobotsHops<'_, '_> {
+    async fn release(&self) -> Result<(), Failure> {
+        let store = &self.fetch.context.store;
+        match self.permit.lock().await.take() {
+            None => Ok(()),
+            Some(permit) => store
+                .release_host(&permit, &HostChange::default())
+                .await
+                .map_err(store_failure),
+        }
+    }
+}
+
+#[async_trait]
+impl RedirectCheck for RobotsHops<'_, '_> {
+    async fn check_redirect(&self, _from: &FetchUrl, to: &FetchUrl) -> Result<(), Failure> {
+        self.release().await?;
+        let context = self.fetch.context;
+        let host = to.host_key(&context.proxies);
+        let (is_held, delay) = {
+            let progress = self.fetch.progress();
+            let is_held = host == progress.host || host == self.fetch.first_host;
+            (is_held, progress.delay)
+        };
+        if is_held {
+            sleep(delay).await;
+            return Ok(());
+        }
+        let acquired = context
+            .store
+            .wait_for_host(&host, context.lease, context.permit_timeout);
+        match acquired.await.map_err(store_failure)? {
+            AcquiredHost::Now(permit) => {
+                *self.permit.lock().await = Some(permit);
+                Ok(())
+            }
+            AcquiredHost::Later(wait) => Err(Failure::HostBusy {
+                host: host.as_str().to_owned(),
+                wait,
+            }),
+        }
     }
 }
 

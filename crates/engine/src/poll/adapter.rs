@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tidings_adapters::{
     AdapterError, AdapterErrorKind as Why, AdapterHttp, HttpUnavailable, Pull, PullContext,
-    SourceAdapter, next_pull_in,
+    ServiceOptions, SourceAdapter, next_pull_in,
 };
 use tidings_net::{Failure, Request, Response};
 use tidings_polling::ErrorClass;
@@ -89,9 +89,11 @@ impl Poller {
         adapter: &'static dyn SourceAdapter,
         limits: &PullLimits<'_>,
     ) -> std::result::Result<Pull, AdapterError> {
+        let service = self.service_options(adapter);
         let context = PullContext {
             http: &self.context,
             secrets: &self.options.secrets,
+            service: &service,
             now: timestamp(poll.now),
             max_items: limits.max_items,
             wants_text: poll.settings.as_documents,
@@ -100,6 +102,12 @@ impl Poller {
         };
         let cursor = poll.state.cursor.as_deref();
         adapter.pull(&poll.settings.config, cursor, &context).await
+    }
+
+    /// What is configured for the service of an adapter.
+    pub(super) fn service_options(&self, adapter: &dyn SourceAdapter) -> ServiceOptions {
+        let configured = self.options.services.get(adapter.kind());
+        configured.cloned().unwrap_or_default()
     }
 }
 

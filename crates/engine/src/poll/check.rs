@@ -68,9 +68,11 @@ impl Poller {
         let Some(adapter) = settings.adapter() else {
             return Ok(Ok(None));
         };
+        let service = self.service_options(adapter);
         let context = PullContext {
             http: &self.context,
             secrets: &self.options.secrets,
+            service: &service,
             now: timestamp(self.context.store.now().await?),
             max_items: 1,
             wants_text: false,

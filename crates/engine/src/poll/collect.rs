@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use thiserror::Error;
 use tidings_adapters::{AdapterErrorKind, Pull, adapter};
-use tidings_store::{FeedClaim, Moment, SharedValue, Source, Store, StoreError, Submission};
+use tidings_store::{
+    FeedClaim, Moment, SharedValue, Source, Store, StoreError, Submission, Verdict,
+};
 use tokio::task::JoinSet;
 
 use super::adapter::{PullLimits, pull_error};
@@ -314,9 +316,12 @@ impl Poller {
             return Ok(());
         };
         let is_whole = share >= offer.new.len();
-        store
+        let verdicts = store
             .submit(&offer.new[..share.min(offer.new.len())])
             .await?;
+        let new = verdicts.iter().filter(|verdict| **verdict == Verdict::New);
+        let source_id = listed.source.source_id;
+        store.count_new_urls(source_id, new.count() as u64).await?;
         let Some((claim, pull)) = offer.pulled else {
             return Ok(());
         };

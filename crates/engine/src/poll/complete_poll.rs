@@ -10,7 +10,7 @@ use tracing::{error, info};
 
 use super::feed_poll::{FeedPoll, FeedRead, timestamp};
 use super::ingest_items::Ingested;
-use super::poll_error::PollError;
+use super::poll_error::{LIMITED, PollError, RETIRED};
 use super::{PollOutcome, PollReport, Poller};
 use crate::rng::random;
 use crate::sources::SourceSettings;
@@ -30,7 +30,15 @@ impl Poller {
         let next_poll_in = self
             .schedule(&mut poll, outcome, &ingested, error.as_ref())
             .await?;
+        if poll.is_cut {
+            poll.expect_everything();
+        }
         let error = error.or_else(|| poll.remark.take().map(PollError::remark));
+        let error = error.or_else(|| lasting_remark(&poll, outcome));
+        let (error, next_poll_in) = match retirement(&poll, outcome, error.as_ref()) {
+            Some(reason) => (Some(PollError::remark((RETIRED, reason))), RETIRED_INTERVAL),
+            None => (error, next_poll_in),
+        };
         record_error(&mut poll, error.as_ref(), ingested.new.len());
         persist_settings(&poll, &self.context.store).await?;
         poll.feed.policy = poll.state.to_json();
@@ -117,6 +125,51 @@ impl Poller {
         poll.state.polling = state;
         let next_poll_in = poll.next_poll_in;
         Ok(next_poll_in.unwrap_or_else(|| Moment::from(due.at).since(poll.now)))
+    }
+}
+
+/// The remark on a limit, while the response that reached it is unchanged.
+fn lasting_remark(poll: &FeedPoll<'_>, outcome: PollOutcome) -> Option<PollError> {
+    let is_unchanged = matches!(
+        outcome,
+        PollOutcome::NotModified | PollOutcome::SameBody | PollOutcome::Redundant
+    );
+    let before = &poll.claim.feed;
+    let is_limited = before.error_class.as_deref() == Some(LIMITED);
+    let message = before
+        .last_error
+        .clone()
+        .filter(|_| is_limited && is_unchanged)?;
+    Some(PollError::remark((LIMITED, message)))
+}
+
+/// Failures in a row after which a sitemap below an index is retired.
+const RETIRED_AFTER: i64 = 3;
+
+/// A retired sitemap is polled this often, or when its index has a newer date of it.
+const RETIRED_INTERVAL: Duration = Duration::from_secs(7 * 86_400);
+
+/// Why a sitemap below an index is retired, if it is: an index may list thousands.
+fn retirement(
+    poll: &FeedPoll<'_>,
+    outcome: PollOutcome,
+    error: Option<&PollError>,
+) -> Option<String> {
+    if !poll.is_child_sitemap() {
+        return None;
+    }
+    let before = &poll.claim.feed;
+    let was_retired = before.error_class.as_deref() == Some(RETIRED);
+    if let Some(error) = error.filter(|error| !error.is_remark) {
+        let is_last = was_retired || before.consecutive_errors + 1 >= RETIRED_AFTER;
+        return is_last.then(|| format!("it fails, polled once per week: {}", error.message));
+    }
+    match outcome {
+        PollOutcome::Ok | PollOutcome::Redundant => poll
+            .is_stale
+            .then(|| "no recent entries; polled once per week".to_owned()),
+        _ if was_retired => before.last_error.clone(),
+        _ => None,
     }
 }
 

@@ -51,6 +51,10 @@ pub(super) struct FeedPoll<'a> {
     pub(super) next_poll_in: Option<Duration>,
     /// A remark on a poll that succeeded: class and message.
     pub(super) remark: Option<(&'static str, String)>,
+    /// Items are left for another day, so this response must come again.
+    pub(super) is_cut: bool,
+    /// A sitemap below an index without recent entries.
+    pub(super) is_stale: bool,
 }
 
 impl<'a> FeedPoll<'a> {
@@ -71,6 +75,8 @@ impl<'a> FeedPoll<'a> {
             bytes: 0,
             next_poll_in: None,
             remark: None,
+            is_cut: false,
+            is_stale: false,
         }
     }
 
@@ -84,12 +90,22 @@ impl<'a> FeedPoll<'a> {
         };
         if let Some(wanted) = wanted.filter(|wanted| *wanted != self.feed.url) {
             self.feed.url = wanted.to_owned();
-            self.feed.etag = None;
-            self.feed.last_modified = None;
-            self.feed.body_hash = None;
-            self.feed.items_checksum = None;
+            self.expect_everything();
             self.state = FeedState::default();
         }
+    }
+
+    /// Forgets the last response, so that the next one is read whatever it is.
+    pub(super) fn expect_everything(&mut self) {
+        self.feed.etag = None;
+        self.feed.last_modified = None;
+        self.feed.body_hash = None;
+        self.feed.items_checksum = None;
+    }
+
+    /// Whether this is a sitemap that an index listed.
+    pub(super) fn is_child_sitemap(&self) -> bool {
+        self.is_sitemap() && self.state.depth > 0
     }
 
     /// The URL of the feed. It was parsed before the request.

@@ -9,6 +9,8 @@ use tidings_store::{Result, Submission, TitleHash, Verdict};
 
 use super::feed_poll::{FeedPoll, timestamp};
 use super::items::{self, Listed, title_hash};
+use super::poll_error::LIMITED;
+use super::sitemap_index::follow_index;
 use super::{PollOutcome, Poller, adapter_items, sitemap};
 
 /// Items per submission.
@@ -62,7 +64,11 @@ impl Poller {
             let interval = i64::from(poll.settings.sitemap_interval_hours) * 3_600_000;
             let store = &self.context.store;
             let (url, depth) = (poll.url(), poll.state.depth);
-            sitemap::follow_index(store, map, &url, &poll.feed, depth, interval, poll.now).await?;
+            let left_out =
+                follow_index(store, map, &url, &poll.feed, depth, interval, poll.now).await?;
+            if let Some(reason) = left_out.reason() {
+                poll.add_remark(LIMITED, reason);
+            }
             poll.feed.item_count = map.entries.len() as i64;
             return Ok(Ingested {
                 seen: map.entries.len(),
@@ -70,6 +76,7 @@ impl Poller {
             });
         }
         let (proxies, now) = (&self.context.proxies, timestamp(poll.now));
+        poll.is_stale = sitemap::is_stale(map, &poll.feed.url, &poll.settings, now);
         let listed = sitemap::listed(map, &poll.url(), &poll.source, &poll.settings, proxies, now);
         let dates = map
             .entries
@@ -92,7 +99,9 @@ impl Poller {
         let titles: Vec<_> = pull.items.iter().map(|item| Some(&*item.title)).collect();
         let new = self.submit(poll, &listed, &dates, &titles).await?;
         poll.feed.item_count = pull.items.len() as i64;
-        poll.state.cursor = Some(pull.cursor.clone());
+        if !poll.is_cut {
+            poll.state.cursor = Some(pull.cursor.clone());
+        }
         Ok(Ingested {
             seen: pull.items.len(),
             dates,
@@ -131,12 +140,13 @@ impl Poller {
     /// Submits in batches; returns the dates of the items that are new.
     async fn submit(
         &self,
-        poll: &FeedPoll<'_>,
+        poll: &mut FeedPoll<'_>,
         listed: &Listed,
         dates: &[Option<Timestamp>],
         titles: &[Option<&str>],
     ) -> Result<Vec<Option<Timestamp>>> {
         let store = &self.context.store;
+        let source_id = poll.source.source_id;
         let mut new = Vec::new();
         let pairs: Vec<(&Submission, usize)> = listed
             .submissions
@@ -144,6 +154,10 @@ impl Poller {
             .zip(listed.item_of.iter().copied())
             .collect();
         for batch in pairs.chunks(BATCH) {
+            let batch = self.within_quota(poll, batch).await?;
+            if batch.is_empty() {
+                break;
+            }
             let submissions: Vec<Submission> = batch
                 .iter()
                 .map(|(submission, _)| (*submission).clone())
@@ -154,10 +168,15 @@ impl Poller {
                 .map(|(_, item)| title_of(poll, titles[*item]))
                 .collect();
             let verdicts = store.submit_titled(&submissions, &hashes).await?;
+            let before = new.len();
             for ((_, item), verdict) in batch.iter().zip(verdicts) {
                 if verdict == Some(Verdict::New) {
                     new.push(dates[*item]);
                 }
+            }
+            if new.len() > before {
+                let count = (new.len() - before) as u64;
+                store.count_new_urls(source_id, count).await?;
             }
             // A huge list takes long; no other poller should claim the feed.
             if pairs.len() > BATCH {
@@ -167,6 +186,43 @@ impl Poller {
             }
         }
         Ok(new)
+    }
+}
+
+impl Poller {
+    /// As much of a batch as the source may submit today. When that is not all, the
+    /// rest waits for tomorrow: the response is read again then, and nothing is lost.
+    async fn within_quota<'b>(
+        &self,
+        poll: &mut FeedPoll<'_>,
+        batch: &'b [(&'b Submission, usize)],
+    ) -> Result<&'b [(&'b Submission, usize)]> {
+        let store = &self.context.store;
+        let quota = poll.settings.max_new_urls_per_day;
+        let quota = quota.map_or(self.options.max_new_urls_per_day, u64::from);
+        let today = store.new_urls_today(poll.source.source_id).await?;
+        let mut left = quota.saturating_sub(today.count);
+        if left >= batch.len() as u64 {
+            return Ok(batch);
+        }
+        for (at, (submission, _)) in batch.iter().enumerate() {
+            if store.url(submission.target.id()).await?.is_some() {
+                continue;
+            }
+            if left == 0 {
+                poll.is_cut = true;
+                poll.next_poll_in = Some(today.resets_in);
+                poll.add_remark(
+                    LIMITED,
+                    format!(
+                        "max_new_urls_per_day ({quota}) is reached; the rest waits until tomorrow"
+                    ),
+                );
+                return Ok(&batch[..at]);
+            }
+            left -= 1;
+        }
+        Ok(batch)
     }
 }
 

@@ -137,7 +137,7 @@ impl Poller {
             let (id, url) = (poll.source.source_id, listing.url.as_str());
             let store = &self.context.store;
             store
-                .add_child_feed(id, LISTING, url, &state.to_json())
+                .add_child_feeds(id, LISTING, &[(url.to_owned(), state.to_json())])
                 .await?;
         }
         Ok(())

@@ -6,6 +6,13 @@ use jiff::Timestamp;
 use tidings_net::{Class, Failure, Response, retry_after};
 use tidings_polling::ErrorClass;
 
+/// The class of a remark on a source that has reached a limit.
+pub const LIMITED: &str = "limited";
+
+/// The class of a sitemap below an index that failed again and again or has nothing
+/// recent.
+pub(super) const RETIRED: &str = "retired";
+
 pub(super) struct PollError {
     pub(super) class: ErrorClass,
     /// The error class of the feed and the fetch log, for filters.

@@ -42,7 +42,7 @@ impl Poller {
         }
         if !poll.settings.wants(&claim.feed.kind) {
             // The ingestion mode of the source has changed.
-            store.remove_feed(claim.feed.feed_id).await?;
+            store.remove_feeds(&[claim.feed.feed_id]).await?;
             return Ok(None);
         }
         poll.follow_settings();

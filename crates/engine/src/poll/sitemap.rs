@@ -1,20 +1,16 @@
-//! Sitemaps as the poller sees them: which entries are recent enough to submit,
-//! and which sitemaps of an index are due.
-
-use std::collections::HashMap;
+//! Sitemaps as the poller sees them: which entries are recent enough to submit.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tidings_feed::sitemap::{Entry, Sitemap};
-use tidings_store::{Feed, Moment, Origin, Result, Source, Store, Submission};
+use tidings_store::{Origin, Source, Submission};
 use tidings_url::{FetchUrl, ProxyHosts};
 
-use super::feed_state::FeedState;
 use super::items::{Listed, checksum};
 use crate::sources::{SourceSettings, priority, target};
 
-/// Levels of nested indexes that are followed.
-const MAX_DEPTH: usize = 3;
+/// A sitemap below an index whose entries are all older is retired.
+const STALE_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The entries to submit, and the checksum of them all.
 pub(super) fn listed(
@@ -69,6 +65,21 @@ fn is_wanted(date: Option<Timestamp>, settings: &SourceSettings, now: Timestamp)
     }
 }
 
+/// Whether a sitemap has nothing recent: all its entries are dated and old, or it has
+/// none. A news sitemap may be empty between two stories.
+pub(super) fn is_stale(
+    sitemap: &Sitemap,
+    url: &str,
+    settings: &SourceSettings,
+    now: Timestamp,
+) -> bool {
+    let hours = i64::from(settings.sitemap_within_hours);
+    let limit = STALE_AFTER.max(SignedDuration::from_hours(hours));
+    let is_old =
+        |entry: &Entry| date(entry, sitemap).is_some_and(|date| now.duration_since(date) > limit);
+    sitemap.entries.iter().all(is_old) && !(sitemap.entries.is_empty() && is_news(url))
+}
+
 /// The hints of a news sitemap, which travel with the URL.
 fn hints(entry: &Entry) -> Option<String> {
     let news = entry.news.as_ref()?;
@@ -89,87 +100,9 @@ pub(super) fn news_last(index: &Sitemap, own_url: &FetchUrl) -> Vec<FetchUrl> {
     urls
 }
 
-/// Adds the sitemaps of an index, and makes those due that have changed since their
-/// last poll. Returns the number that are due.
-pub(super) async fn follow_index(
-    store: &Store,
-    index: &Sitemap,
-    own_url: &FetchUrl,
-    own: &Feed,
-    depth: usize,
-    interval_ms: i64,
-    now: Moment,
-) -> Result<usize> {
-    if depth >= MAX_DEPTH {
-        return Ok(0);
-    }
-    let known = store.feeds_of_source(own.source_id).await?;
-    let known: HashMap<&str, &Feed> = known
-        .iter()
-        .filter(|feed| feed.kind == "sitemap")
-        .map(|feed| (feed.url.as_str(), feed))
-        .collect();
-    let mut due = 0;
-    // Feeds due at the same time are polled in this order: news first.
-    let mut entries: Vec<_> = index.entries.iter().collect();
-    entries.sort_by_key(|entry| !is_news(&entry.url));
-    for entry in entries {
-        let Ok(url) = own_url.join(&entry.url) else {
-            continue;
-        };
-        let lastmod = entry.lastmod.filter(|_| index.lastmod_is_trusted);
-        match known.get(url.as_str()) {
-            // The index itself, or one above it.
-            Some(feed) if FeedState::parse(&feed.policy).depth <= depth => {}
-            Some(feed) => {
-                if has_changed(feed.last_polled_at, lastmod, interval_ms, now) {
-                    let later = i64::from(!is_news(&feed.url));
-                    store
-                        .resume_feed(feed.feed_id, Moment(now.0 + later))
-                        .await?;
-                    due += 1;
-                }
-            }
-            None => {
-                let state = FeedState {
-                    depth: depth + 1,
-                    is_dated: lastmod.is_some(),
-                    ..FeedState::default()
-                };
-                store
-                    .add_child_feed(own.source_id, "sitemap", url.as_str(), &state.to_json())
-                    .await?;
-                due += 1;
-            }
-        }
-    }
-    Ok(due)
-}
-
-fn has_changed(
-    polled: Option<Moment>,
-    lastmod: Option<Timestamp>,
-    interval_ms: i64,
-    now: Moment,
-) -> bool {
-    match (polled, lastmod) {
-        (None, _) => true,
-        // A day's date may mean any hour of that day.
-        (Some(polled), Some(lastmod)) => {
-            let slack = if lastmod.as_second() % 86_400 == 0 {
-                86_400_000
-            } else {
-                0
-            };
-            lastmod.as_millisecond() + slack >= polled.0
-        }
-        (Some(polled), None) => now.0 - polled.0 >= interval_ms,
-    }
-}
-
 /// News sitemaps are recognized by their path, as publishers are advised to name
 /// them.
-fn is_news(url: &str) -> bool {
+pub(super) fn is_news(url: &str) -> bool {
     let path = url.split_once("://").map_or(url, |(_, rest)| rest);
     let name = path.split_once('/').map_or("", |(_, name)| name);
     name.to_ascii_lowercase().contains("news")
@@ -190,44 +123,6 @@ mod tests {
         for (url, expected) in rows {
             assert_eq!(is_news(url), expected, "{url}");
         }
-    }
-
-    #[test]
-    fn only_changed_sitemaps_are_polled() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let moment = |text: &str| Moment::from(at(text));
-        let now = moment("2026-11-15T12:00:00Z");
-        let polled = Some(moment("2026-11-15T06:00:00Z"));
-        let hour = 3_600_000;
-        let rows = [
-            ("never polled", None, Some(at("2020-01-01T00:00:00Z")), true),
-            ("older", polled, Some(at("2026-11-15T05:59:59Z")), false),
-            ("newer", polled, Some(at("2026-11-15T06:30:00Z")), true),
-            (
-                "the same day, without an hour",
-                polled,
-                Some(at("2026-11-15T00:00:00Z")),
-                true,
-            ),
-            (
-                "the day before, without an hour",
-                polled,
-                Some(at("2026-11-14T00:00:00Z")),
-                false,
-            ),
-            ("undated, a while ago", polled, None, true),
-        ];
-        for (name, polled, lastmod, expected) in rows {
-            assert_eq!(
-                has_changed(polled, lastmod, 6 * hour, now),
-                expected,
-                "{name}"
-            );
-        }
-        assert!(
-            !has_changed(polled, None, 7 * hour, now),
-            "undated, a moment ago"
-        );
     }
 
     #[test]

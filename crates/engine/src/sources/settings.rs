@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use thiserror::Error;
-use tidings_adapters::{SourceAdapter, adapter, adapters};
+use tidings_adapters::{SourceAdapter, adapter, adapters, strip_configuration_only};
 use tidings_document::License;
 use tidings_polling::Policy;
 use tidings_spider::ArticlePatterns;
@@ -108,6 +108,9 @@ pub struct SourceSettings {
     /// Maximum articles of other sites per day that the home page may add.
     #[serde(skip_serializing_if = "is_zero")]
     pub external_per_day: u32,
+    /// New URLs per day; the rest waits for the next day. Default: as configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_new_urls_per_day: Option<u32>,
     pub poll_policy: PollPolicy,
     pub feed_poll_interval_minutes: u32,
     /// The feed is fetched whatever robots.txt says; pages never are.
@@ -171,6 +174,7 @@ impl Default for SourceSettings {
             max_depth: 2,
             pages_per_day: 500,
             external_per_day: 0,
+            max_new_urls_per_day: None,
             poll_policy: PollPolicy::default(),
             feed_poll_interval_minutes: 15,
             feed_ignores_robots: false,
@@ -193,9 +197,19 @@ impl Default for SourceSettings {
 }
 
 impl SourceSettings {
-    /// The settings of a stored source.
+    /// The settings of a stored source. What only the configuration file may set is
+    /// ignored: older versions stored it.
     pub fn of(source: &Source) -> Result<Self, SettingsError> {
-        Self::parse(&source.name, &source.config)
+        let mut settings = source.config.clone();
+        settings.get_mut("config").map(strip_configuration_only);
+        Self::parse(&source.name, &settings)
+    }
+
+    /// Whether a stored source has settings that only the configuration file may
+    /// set, and that are ignored.
+    pub fn has_ignored(source: &Source) -> bool {
+        let mut config = source.config.get("config").cloned();
+        config.as_mut().is_some_and(strip_configuration_only)
     }
 
     /// Parses settings; `name` is for the message.

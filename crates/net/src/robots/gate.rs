@@ -107,7 +107,16 @@ impl RobotsGate {
 
     /// Whether this URL may be fetched; the failure says why not.
     pub async fn permit(&self, url: &FetchUrl) -> Result<Permission, Failure> {
-        let (rules, was_fetched) = self.host_rules(url).await?;
+        self.permit_with(url, Redirects::Follow).await
+    }
+
+    /// The same; `redirects` decides about those of robots.txt itself.
+    pub async fn permit_with(
+        &self,
+        url: &FetchUrl,
+        redirects: Redirects<'_>,
+    ) -> Result<Permission, Failure> {
+        let (rules, was_fetched) = self.host_rules(url, redirects).await?;
         match rules.verdict(url) {
             Verdict::Allowed => Ok(Permission {
                 crawl_delay: rules.crawl_delay(),
@@ -123,11 +132,16 @@ impl RobotsGate {
 
     /// All that the robots.txt of this URL's host says to us.
     pub async fn rules(&self, url: &FetchUrl) -> Result<Arc<RobotsRules>, Failure> {
-        self.host_rules(url).await.map(|(rules, _)| rules)
+        let found = self.host_rules(url, Redirects::Follow).await;
+        found.map(|(rules, _)| rules)
     }
 
     /// The rules of a host, and whether they were requested just now.
-    async fn host_rules(&self, url: &FetchUrl) -> Result<(Arc<RobotsRules>, bool), Failure> {
+    async fn host_rules(
+        &self,
+        url: &FetchUrl,
+        redirects: Redirects<'_>,
+    ) -> Result<(Arc<RobotsRules>, bool), Failure> {
         let host = url.host_key(&self.proxies);
         let entry = self.entry(&host);
         let mut cached = entry.lock().await;
@@ -136,7 +150,7 @@ impl RobotsGate {
         let CachedPolicy { policy, expires_at } = match &*cached {
             Some(cached) if cached.expires_at > now => cached.clone(),
             _ => {
-                let (fresh, fetched) = self.look_up(&host, url, now).await?;
+                let (fresh, fetched) = self.look_up(&host, url, now, redirects).await?;
                 was_fetched = fetched;
                 self.count_bytes(&fresh.policy);
                 cached.insert(fresh).clone()
@@ -158,6 +172,7 @@ impl RobotsGate {
         host: &HostKey,
         url: &FetchUrl,
         now: Timestamp,
+        redirects: Redirects<'_>,
     ) -> Result<(CachedPolicy, bool), Failure> {
         let stored = match &self.cache {
             Some(cache) => cache.get(host).await.map_err(cache_failure)?,
@@ -168,7 +183,7 @@ impl RobotsGate {
         {
             return Ok((policy(stored, stored.expires_at), false));
         }
-        let fetched = self.request(url).await?;
+        let fetched = self.request(url, redirects).await?;
         let last_good = stored.filter(|stored| {
             let served_until = after(stored.fetched_at, FRESH_TTL + STALE_TTL);
             is_conclusive(stored.status) && served_until > now
@@ -191,7 +206,11 @@ impl RobotsGate {
     }
 
     /// Requests the file. No usable response is a result too: status 0 and the reason.
-    async fn request(&self, url: &FetchUrl) -> Result<FetchedFile, Failure> {
+    async fn request(
+        &self,
+        url: &FetchUrl,
+        redirects: Redirects<'_>,
+    ) -> Result<FetchedFile, Failure> {
         let address = url
             .join("/robots.txt")
             .map_err(|error| Failure::BadRedirect {
@@ -199,7 +218,7 @@ impl RobotsGate {
             })?;
         let request = Request::get(address, Purpose::Robots);
         // Boxed: fetching with `Redirects::Check` calls this gate recursively.
-        let fetch = Box::pin(self.client.fetch(request, Redirects::Follow));
+        let fetch = Box::pin(self.client.fetch(request, redirects));
         Ok(match fetch.await {
             Ok(response) => FetchedFile {
                 status: response.status,
@@ -212,6 +231,8 @@ impl RobotsGate {
             },
             // The page would be refused for the same reason, and more clearly.
             Err(denied @ Failure::Egress(_)) => return Err(denied),
+            // Nothing was learned about this host.
+            Err(ours @ (Failure::HostBusy { .. } | Failure::Store { .. })) => return Err(ours),
             // More than five redirects are as good as no file (RFC 9309 §2.3.1.2).
             Err(Failure::TooManyRedirects { .. } | Failure::RedirectLoop { .. }) => FetchedFile {
                 status: 310,

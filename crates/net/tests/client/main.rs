@@ -6,6 +6,7 @@
 mod addresses;
 mod egress;
 mod hostile;
+mod in_flight;
 mod names;
 mod own_limits;
 mod proxies;

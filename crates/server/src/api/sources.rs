@@ -79,7 +79,11 @@ fn parse_settings(name: &str, fields: Map<String, Json>) -> Result<SourceSetting
             SourceSettings::parse(name, &json!({ key: value })).is_err()
         };
         match fields.into_iter().find(is_invalid) {
-            Some((key, _)) => Problem::field(key, why),
+            Some((key, _)) if key != "config" => Problem::field(key, why),
+            Some((key, _)) => match field_in(&why) {
+                field if field.starts_with("config.") => Problem::field(field, why),
+                _ => Problem::field(key, why),
+            },
             None => Problem::field(field_in(&why), why),
         }
     })

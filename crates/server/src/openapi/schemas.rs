@@ -154,6 +154,7 @@ pub(crate) fn source_schema() -> Json {
         "max_depth": { "type": "integer", "minimum": 0, "maximum": 10, "default": 2, "description": "link depth from the home page to the last page that lists articles" },
         "pages_per_day": { "type": "integer", "minimum": 1, "default": 500, "description": "fetches per day of pages that list articles" },
         "external_per_day": { "type": "integer", "minimum": 0, "default": 0, "description": "articles of other sites per day" },
+        "max_new_urls_per_day": { "type": "integer", "minimum": 0, "description": "new URLs per day; the rest waits for the next day" },
         "kind": { "type": "string", "description": "feed, or a service: newsapi, guardian, arxiv, gutenberg, gdelt, hackernews, reddit" },
         "config": { "type": "object", "description": "query of the service" },
         "as_documents": flag,

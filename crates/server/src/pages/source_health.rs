@@ -2,6 +2,7 @@
 //! less the errors of now. Also its new items per day.
 
 use maud::{Markup, html};
+use tidings_engine::LIMITED;
 use tidings_store::{Feed, FetchLogRow, Moment, Source, Store};
 
 use crate::problem::Problem;
@@ -54,7 +55,7 @@ impl Health {
         let errors = worst.map_or(0, |feed| feed.consecutive_errors);
         let class = worst.and_then(|feed| feed.error_class.as_deref());
         let why = match errors {
-            0 => String::new(),
+            0 => limit_of(feeds).unwrap_or_default().to_owned(),
             1 => class.unwrap_or("one error").to_owned(),
             _ => format!("{} × {errors}", class.unwrap_or("error")),
         };
@@ -76,6 +77,12 @@ impl Health {
             }
         }
     }
+}
+
+/// The limit that a source has reached, if it has.
+fn limit_of(feeds: &[Feed]) -> Option<&str> {
+    let is_limited = |feed: &&Feed| feed.error_class.as_deref() == Some(LIMITED);
+    feeds.iter().find(is_limited)?.last_error.as_deref()
 }
 
 /// The success rate of the recent polls, in percent.
@@ -240,6 +247,16 @@ mod tests {
         assert_eq!(
             Health::of(&source(true), &[paused], &[]).word,
             "feed paused"
+        );
+        let limited = Feed {
+            error_class: Some(LIMITED.to_owned()),
+            last_error: Some("too many sitemaps".to_owned()),
+            ..feed(0, true)
+        };
+        let limited = Health::of(&source(true), &[feed(0, true), limited], &[]);
+        assert_eq!(
+            (limited.word, limited.why.as_str()),
+            ("healthy", "too many sitemaps")
         );
         let disabled = Health::of(&source(false), &[], &[]);
         assert_eq!(

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_store::{
-    ExpiringTable, Feed, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay, Robots, Role,
-    StartedTask,
+    ExpiringTable, Feed, FeedClaim, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay,
+    Robots, Role, StartedTask,
 };
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id};
@@ -17,6 +17,8 @@ on_both_engines!(
     a_due_feed_is_polled_by_one_poller,
     a_late_poller_is_refused,
     ten_thousand_due_feeds_are_claimed_once_each,
+    a_source_with_many_due_feeds_leaves_room_for_the_others,
+    new_urls_are_counted_per_source_and_day,
     a_disabled_source_is_not_polled,
     a_feed_can_be_claimed_resumed_and_removed,
     polls_of_a_source_are_counted_by_kind,
@@ -160,13 +162,13 @@ fn result(feed: &Feed, outcome: &str, next: Duration, now: tidings_store::Moment
 async fn a_due_feed_is_polled_by_one_poller(t: Fixture) {
     for n in 0..10 {
         t.store
-            .add_feed(1, "feed", &format!("https://h{n}.example/feed"))
+            .add_feed(n, "feed", &format!("https://h{n}.example/feed"))
             .await
             .unwrap();
     }
     let again = t
         .store
-        .add_feed(1, "feed", "https://h0.example/feed")
+        .add_feed(0, "feed", "https://h0.example/feed")
         .await
         .unwrap();
     assert_eq!(again.url, "https://h0.example/feed");
@@ -218,6 +220,75 @@ async fn ten_thousand_due_feeds_are_claimed_once_each(t: Fixture) {
     assert_eq!((claimed.len(), count), (10_000, 10_000));
 }
 
+/// One source with thousands of feeds that are due, all longer than those of others.
+async fn a_source_with_many_due_feeds_leaves_room_for_the_others(t: Fixture) {
+    let greedy = t.store.add_source(&source("greedy")).await.unwrap();
+    let id = greedy.source_id;
+    let child = |n| (format!("https://greedy.example/{n}"), "{}".to_owned());
+    let children: Vec<_> = (0..5000).map(child).collect();
+    t.store
+        .add_child_feeds(id, "sitemap", &children)
+        .await
+        .unwrap();
+    t.store
+        .add_child_feeds(id, "sitemap", &children)
+        .await
+        .unwrap();
+    assert_eq!(t.store.feeds_of_source(id).await.unwrap().len(), 5000);
+    t.advance(Duration::from_secs(1));
+    for n in 0..7 {
+        let url = format!("https://honest{n}.example/feed");
+        t.store.add_feed(id + 1 + n, "feed", &url).await.unwrap();
+    }
+    let of = |claims: &[FeedClaim]| {
+        let is_greedy = |claim: &&FeedClaim| claim.feed.source_id == id;
+        claims.iter().filter(is_greedy).count()
+    };
+    let first = t.store.claim_feeds(10, MINUTE).await.unwrap();
+    assert_eq!((of(&first), first.len()), (2, 9));
+    let other = t.reopen().await;
+    assert_eq!(other.claim_feeds(10, MINUTE).await.unwrap().len(), 0);
+    // Its own polls go on, one for each that ends, and none of its feeds is lost.
+    let mut polled = 0;
+    for claim in first.iter().filter(|claim| claim.feed.source_id == id) {
+        let end = result(
+            &claim.feed,
+            "ok",
+            MINUTE * 600,
+            t.store.now().await.unwrap(),
+        );
+        assert!(t.store.complete_poll(claim, &end).await.unwrap());
+        let next = t.store.claim_feeds(10, MINUTE).await.unwrap();
+        assert_eq!((of(&next), next.len()), (1, 1));
+        polled += 1;
+    }
+    assert_eq!(polled, 2);
+    t.advance(MINUTE * 10);
+    let due = t.store.feeds_of_source(id).await.unwrap();
+    let now = t.store.now().await.unwrap();
+    let due = due.iter().filter(|feed| feed.next_poll_at <= now);
+    assert_eq!(due.count(), 4998);
+}
+
+async fn new_urls_are_counted_per_source_and_day(t: Fixture) {
+    let paper = t.store.add_source(&source("paper")).await.unwrap();
+    let id = paper.source_id;
+    let other = t.reopen().await;
+    let (one, two) = tokio::join!(t.store.count_new_urls(id, 3), other.count_new_urls(id, 4));
+    one.unwrap();
+    two.unwrap();
+    t.store.count_new_urls(id + 1, 9).await.unwrap();
+    let today = other.new_urls_today(id).await.unwrap();
+    assert_eq!(today.count, 7);
+    assert!(today.resets_in <= MINUTE * 60 * 24 && today.resets_in > Duration::ZERO);
+    t.advance(today.resets_in);
+    assert_eq!(t.store.new_urls_today(id).await.unwrap().count, 0);
+    t.store.count_new_urls(id, 5).await.unwrap();
+    assert_eq!(t.store.new_urls_today(id).await.unwrap().count, 5);
+    t.store.remove_source(id).await.unwrap();
+    assert_eq!(t.store.new_urls_today(id).await.unwrap().count, 0);
+}
+
 async fn polls_of_a_source_are_counted_by_kind(t: Fixture) {
     let paper = t.store.add_source(&source("paper")).await.unwrap();
     let id = paper.source_id;
@@ -226,13 +297,14 @@ async fn polls_of_a_source_are_counted_by_kind(t: Fixture) {
         ("listing", "https://paper.example/sport"),
         ("feed", "https://paper.example/feed"),
     ] {
-        let added = t.store.add_child_feed(id, kind, url, "{\"depth\":1}").await;
-        added.unwrap();
+        let feed = [(url.to_owned(), "{\"depth\":1}".to_owned())];
+        t.store.add_child_feeds(id, kind, &feed).await.unwrap();
     }
     let start = t.store.now().await.unwrap();
     let count = async |since| t.store.polls_since(id, "listing", since).await.unwrap();
     assert_eq!(count(start).await, 0);
-    for claim in t.store.claim_feeds(10, MINUTE).await.unwrap() {
+    for _ in 0..3 {
+        let claim = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
         assert!(claim.feed.policy.contains("depth"));
         let end = result(&claim.feed, "ok", MINUTE, t.store.now().await.unwrap());
         assert!(t.store.complete_poll(&claim, &end).await.unwrap());
@@ -323,7 +395,7 @@ async fn a_feed_can_be_claimed_resumed_and_removed(t: Fixture) {
     t.store.resume_feed(feed.feed_id, now).await.unwrap();
     assert_eq!(t.store.claim_feeds(9, MINUTE).await.unwrap().len(), 1);
     assert_eq!(t.store.feeds_of_source(1).await.unwrap().len(), 1);
-    t.store.remove_feed(feed.feed_id).await.unwrap();
+    t.store.remove_feeds(&[feed.feed_id]).await.unwrap();
     assert!(t.store.feeds_of_source(1).await.unwrap().is_empty());
     assert!(t.store.fetch_log(feed.feed_id, 9).await.unwrap().is_empty());
     assert!(t.store.resume_feed(feed.feed_id, now).await.is_err());
@@ -669,10 +741,9 @@ async fn ids_that_another_process_has_drawn_are_drawn_again(t: Fixture) {
     let feed = t.store.add_feed(added.source_id, "rss", url).await.unwrap();
     assert_eq!(feed.source_id, added.source_id);
     take_ids(&t, feeds, unpolled).await;
-    let child = t
-        .store
-        .add_child_feed(added.source_id, "sitemap", url, "{}");
-    child.await.unwrap();
+    let child = [(url.to_owned(), "{}".to_owned())];
+    let added_child = t.store.add_child_feeds(added.source_id, "sitemap", &child);
+    added_child.await.unwrap();
     take_ids(&t, feeds, unpolled).await;
     let many = [(source("other"), vec![("rss", url.to_owned())])];
     t.store.add_sources(&many).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidings_engine::{CollectOptions, Collected, FetchContext, PollOptions, Poller};
+use tidings_engine::{CollectOptions, Collected, FetchContext, Poller};
 use tidings_net::Client;
 
 use crate::config::Config;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(),
     stores::with_store(config, async |store| {
         let client = Client::new(net).context("cannot create the HTTP client")?;
         let context = FetchContext::new(client, store);
-        let poller = Arc::new(Poller::new(context, PollOptions::default()));
+        let poller = Arc::new(Poller::new(context, config.poll_options()));
         let options = CollectOptions {
             sources: args.source.clone(),
             dry_run: args.dry_run,

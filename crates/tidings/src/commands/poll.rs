@@ -42,7 +42,7 @@ pub(crate) fn run(args: &PollArgs, config: &Config, json: bool) -> Result<(), Fa
         let client = Client::new(net).context("cannot create the HTTP client")?;
         let options = PollOptions {
             concurrency: usize::from(args.concurrency),
-            ..PollOptions::default()
+            ..config.poll_options()
         };
         let poller = Arc::new(Poller::new(FetchContext::new(client, store), options));
         let mut totals = Totals::default();

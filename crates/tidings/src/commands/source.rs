@@ -6,9 +6,8 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tidings_engine::{
-    FetchContext, ListFormat, PollOptions, PollOutcome, PolledSource, Poller, SourceDraft,
-    SourceSettings, add_starter_sources, change_source, import_list, list_end, list_start,
-    read_list, write_row,
+    FetchContext, ListFormat, PollOutcome, PolledSource, Poller, SourceDraft, SourceSettings,
+    add_starter_sources, change_source, import_list, list_end, list_start, read_list, write_row,
 };
 use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
@@ -513,7 +512,7 @@ async fn poll_source(
     let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
     let poller = Poller::new(
         FetchContext::new(client, store.clone()),
-        PollOptions::default(),
+        config.poll_options(),
     );
     let refused =
         |why: String| Failure::Command(anyhow::anyhow!("{} was not polled: {why}", source.name));

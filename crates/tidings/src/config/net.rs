@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tidings_net::{Credentials, Egress, Limits, NetOptions, Proxy, read_authorities};
+use tidings_net::{Credentials, Egress, IpNet, Limits, NetOptions, Proxy, read_authorities};
 
 use super::Settings;
 use super::table::{items, port_range};
@@ -50,6 +50,8 @@ impl NetConfig {
             dns: items(settings.text("net.dns"))
                 .filter_map(|item| item.parse().ok())
                 .collect(),
+            max_per_domain: Some(settings.get("fetch.max_per_domain")),
+            max_per_address: Some(settings.get("fetch.max_per_address")),
             ..NetOptions::default()
         };
         Self {
@@ -71,6 +73,15 @@ impl NetConfig {
         &self.options.egress
     }
 
+    /// The ranges that are opened for pages, feeds or sinks.
+    pub(super) fn allowed(&self) -> Vec<IpNet> {
+        let egress = [&self.options.egress, &self.sink_egress];
+        egress
+            .into_iter()
+            .flat_map(|egress| egress.allow.clone())
+            .collect()
+    }
+
     /// The files that the settings name, which `options` reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.ca_file, &self.auth_file, &self.proxy_file]
@@ -88,6 +99,9 @@ impl NetConfig {
             // A sink may not be reachable from every source address or proxy.
             addresses: Vec::new(),
             proxies: Vec::new(),
+            // A sink is one server, and bounds its own requests.
+            max_per_domain: None,
+            max_per_address: None,
             ..options
         })
     }

@@ -52,6 +52,11 @@ impl File {
     pub(super) fn sinks(&self) -> (Option<&Value>, String) {
         (self.table.get("sinks"), self.path.display().to_string())
     }
+
+    /// The tables of the services, and the file that they are in.
+    pub(super) fn adapters(&self) -> (Option<&Value>, String) {
+        (self.table.get("adapters"), self.path.display().to_string())
+    }
 }
 
 /// Reads the named file, or `tidings.toml` if there is one.
@@ -181,9 +186,11 @@ impl Settings {
 
         if let Some(file) = file {
             let place = file.path.display().to_string();
-            // Sinks are tables of their own kind; `sinks` reads them.
+            // Sinks and services are tables of their own kind; `sinks` and `adapters`
+            // read them.
             let mut table = file.table.clone();
             table.remove("sinks");
+            table.remove("adapters");
             for (key, value) in flatten(&table) {
                 // A file can't have both `store` and `[store]`.
                 let key = match key.as_str() {

@@ -228,6 +228,26 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "max requests in flight to one host, over all machines",
     },
     Setting {
+        key: "fetch.max_per_domain",
+        other_names: &[],
+        default: "4",
+        kind: Kind::Number {
+            min: 1,
+            max: 10_000,
+        },
+        about: "max requests in flight of this process to one registrable domain",
+    },
+    Setting {
+        key: "fetch.max_per_address",
+        other_names: &[],
+        default: "8",
+        kind: Kind::Number {
+            min: 1,
+            max: 10_000,
+        },
+        about: "max requests in flight of this process to one IP address; loopback has no limit",
+    },
+    Setting {
         key: "work.lease_seconds",
         other_names: &[],
         default: "60",
@@ -247,6 +267,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         default: "10",
         kind: Kind::Number { min: 1, max: 500 },
         about: "max feed polls in flight in this process",
+    },
+    Setting {
+        key: "source.max_new_urls_per_day",
+        other_names: &[],
+        default: "100000",
+        kind: Kind::Number {
+            min: 1,
+            max: 1_000_000_000,
+        },
+        about: "max new URLs of one source per day, over all machines; the rest waits for the next day",
     },
     Setting {
         key: "collect.interval_minutes",

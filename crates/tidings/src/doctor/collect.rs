@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use tidings_engine::{LIMITED, SourceSettings};
 use tidings_server::Health;
 use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store};
 
@@ -166,10 +167,20 @@ async fn add_source(
     now: Moment,
 ) -> tidings_store::Result<()> {
     facts.sources += 1;
+    if SourceSettings::has_ignored(source) {
+        facts.with_ignored.push(source.name.clone());
+    }
     facts.feeds += feeds.len() as u64;
     if feeds.is_empty() {
         facts.without_feed.push(source.name.clone());
         return Ok(());
+    }
+    let is_limited = |feed: &&Feed| feed.error_class.as_deref() == Some(LIMITED);
+    if let Some(feed) = feeds.iter().find(is_limited) {
+        facts.limited.push(FailingSource {
+            name: source.name.clone(),
+            why: feed.last_error.clone().unwrap_or_default(),
+        });
     }
     for feed in feeds.iter().filter(|feed| feed.paused_reason.is_none()) {
         let overdue = now.since(feed.next_poll_at);

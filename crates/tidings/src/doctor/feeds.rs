@@ -22,6 +22,10 @@ pub(super) struct FeedFacts {
     pub(super) last_poll: Option<Duration>,
     /// Sources whose polls succeed without new items, and for how long.
     pub(super) silent: Vec<(String, Duration)>,
+    /// Sources that have reached a limit, and which.
+    pub(super) limited: Vec<FailingSource>,
+    /// Sources with settings that only the configuration file may have.
+    pub(super) with_ignored: Vec<String>,
     /// Tasks that failed within the last hour.
     pub(super) failed_tasks: Vec<String>,
     pub(super) poll_concurrency: usize,
@@ -53,6 +57,8 @@ pub(super) fn diagnose(facts: &FeedFacts) -> Vec<Finding> {
     found.extend(failing(facts));
     found.extend(without_feed(facts));
     found.extend(silent(facts));
+    found.extend(limited(facts));
+    found.extend(with_ignored(facts));
     found.extend(failed_tasks(facts));
     if found.is_empty() {
         let (sources, feeds) = (count(facts.sources, "source"), count(facts.feeds, "feed"));
@@ -96,6 +102,37 @@ fn overdue(facts: &FeedFacts) -> Option<Finding> {
             "tidings run",
         ),
     })
+}
+
+fn limited(facts: &FeedFacts) -> Option<Finding> {
+    let first = facts.limited.first()?;
+    let number = facts.limited.len();
+    let (sources, verb) = (
+        count(number as u64, "source"),
+        if number == 1 { "lists" } else { "list" },
+    );
+    Some(Finding::warning(
+        "sources",
+        format!(
+            "{sources} {verb} more than is taken, such as {}: {}",
+            first.name, first.why
+        ),
+        "what is left out is not fetched, so that no source can crowd out the others",
+        format!("tidings source show {}", quoted(&first.name)),
+    ))
+}
+
+fn with_ignored(facts: &FeedFacts) -> Option<Finding> {
+    let first = facts.with_ignored.first()?;
+    Some(Finding::warning(
+        "sources",
+        format!(
+            "base_url or key_env of {} ignored, such as {first}",
+            are(facts.with_ignored.len(), "source")
+        ),
+        "where a key is sent, and which one, is read from the configuration file only",
+        format!("tidings source edit {}", quoted(first)),
+    ))
 }
 
 fn paused(facts: &FeedFacts) -> Option<Finding> {
@@ -221,7 +258,7 @@ mod tests {
             ..healthy.clone()
         };
         type Row<'a> = (&'a str, FeedFacts, Severity, &'a str, &'a str);
-        let rows: [Row<'_>; 11] = [
+        let rows: [Row<'_>; 13] = [
             (
                 "healthy",
                 healthy.clone(),
@@ -315,6 +352,29 @@ mod tests {
                 Severity::Warning,
                 "2 sources are silent, b for 60 days",
                 "tidings source poll b --dry-run",
+            ),
+            (
+                "one lists too much",
+                FeedFacts {
+                    limited: vec![FailingSource {
+                        name: "a b".to_owned(),
+                        why: "a reason".to_owned(),
+                    }],
+                    ..healthy.clone()
+                },
+                Severity::Warning,
+                "1 source lists more than is taken, such as a b: a reason",
+                "tidings source show 'a b'",
+            ),
+            (
+                "settings of an older version",
+                FeedFacts {
+                    with_ignored: vec!["a".to_owned()],
+                    ..healthy.clone()
+                },
+                Severity::Warning,
+                "base_url or key_env of 1 source is ignored, such as a",
+                "tidings source edit a",
             ),
             (
                 "a task failed",
