@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use crate::body_memory::BodyMemory;
 use crate::credentials::Credentials;
 use crate::egress::Egress;
 use crate::proxy::Proxy;
@@ -69,6 +70,8 @@ pub struct NetOptions {
     /// A page or address where site owners find the operator.
     pub contact: String,
     pub limits: Limits,
+    /// The budget of bodies, which other clients may share.
+    pub memory: BodyMemory,
     pub egress: Egress,
     pub credentials: Vec<Credentials>,
     /// DNS servers to query instead of the system's.
