@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tidings_net::MemoryUse;
 use tidings_store::{ConnectionCounts, Moment, OutboxState, Stats};
 
 use crate::app::App;
@@ -82,6 +83,7 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     registry.register("polls", "Finished polls of feeds", polls);
     let (now, sinks) = (store.now().await?, store.outbox().await?);
     register_sinks(&mut registry, &sinks, now);
+    register_memory(&mut registry, app.client.memory().usage());
     app.request_metrics.register(&mut registry);
     let streams = app.streams.count() as i64;
     gauge(&mut registry, "streams", "Open live streams", streams);
@@ -108,6 +110,22 @@ fn register_connections(registry: &mut Registry, connections: ConnectionCounts) 
             help,
             i64::try_from(count).unwrap_or(i64::MAX),
         );
+    }
+}
+
+fn register_memory(registry: &mut Registry, usage: MemoryUse) {
+    let rows = [
+        ("used_bytes", "Memory that bodies hold", usage.used),
+        ("limit_bytes", "Memory that bodies may hold", usage.limit),
+        (
+            "waiting",
+            "Bodies that wait for memory",
+            usage.waiting as u64,
+        ),
+    ];
+    for (what, help, value) in rows {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        gauge(registry, &format!("body_memory_{what}"), help, value);
     }
 }
 
