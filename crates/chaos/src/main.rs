@@ -15,6 +15,7 @@ mod index;
 mod ledger;
 mod loopback;
 mod machines;
+mod memory;
 mod output;
 mod peers;
 mod queue;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tidings_engine::{PollOptions, PollOutcome, Poller};
 use tidings_engine::{FetchContext, SourceSettings};
+use tidings_engine::{PollOptions, PollOutcome, Poller};
 use tidings_net::{Client, Egress, Limits, NetOptions};
 use tidings_sim::{Act, RawServer, politeness_violations};
 use tidings_store::StoreOptions;
@@ -119,12 +119,20 @@ async fn a_feed_that_is_broken_or_too_large_yields_its_start_and_says_so() {
         let entry = "<item><link>https://a.example/2</link></item>";
         match head.split(' ').nth(1).unwrap_or_default() {
             "/broken.json" => {
-                let body = format!(r#"{{"version":"https://jsonfeed.org/version/1.1","items":[{item},{{"id":"#);
-                Act::answer("200 OK\r\nContent-Type: application/feed+json", body.as_bytes())
+                let body = format!(
+                    r#"{{"version":"https://jsonfeed.org/version/1.1","items":[{item},{{"id":"#
+                );
+                Act::answer(
+                    "200 OK\r\nContent-Type: application/feed+json",
+                    body.as_bytes(),
+                )
             }
             "/large.xml" => {
                 let body = format!("<rss><channel>{}", entry.repeat(1000));
-                Act::answer("200 OK\r\nContent-Type: application/rss+xml", body.as_bytes())
+                Act::answer(
+                    "200 OK\r\nContent-Type: application/rss+xml",
+                    body.as_bytes(),
+                )
             }
             _ => Act::answer("404 Not Found", b""),
         }

@@ -826,7 +826,10 @@ async fn two_claims_of_deliveries_share_them_and_neither_waits() {
     assert_eq!(hosts.len(), 600, "no delivery twice");
     assert!(hosts.iter().all(|host| *host > 300));
     claim.rollback().await.unwrap();
-    let rest = store.claim_deliveries("s", 1000, u64::MAX, lease).await.unwrap();
+    let rest = store
+        .claim_deliveries("s", 1000, u64::MAX, lease)
+        .await
+        .unwrap();
     assert_eq!(rest.len(), 400);
 }
 

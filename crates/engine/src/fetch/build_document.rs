@@ -121,7 +121,11 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
 /// At most this many bytes of a text, and whether it has more.
 fn start(mut text: String, max_bytes: usize) -> (String, bool) {
     let is_longer = text.len() > max_bytes;
-    text.truncate(text.floor_char_boundary(max_bytes));
+    let mut end = max_bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
     text.shrink_to_fit();
     (text, is_longer)
 }
@@ -167,7 +171,11 @@ mod tests {
         ];
         for (text, max_bytes, expected, is_longer) in rows {
             let cut = start(text.to_owned(), max_bytes);
-            assert_eq!(cut, (expected.to_owned(), is_longer), "{text} at {max_bytes}");
+            assert_eq!(
+                cut,
+                (expected.to_owned(), is_longer),
+                "{text} at {max_bytes}"
+            );
         }
     }
 }

@@ -87,7 +87,10 @@ async fn a_body_without_room_fails_for_a_reason_of_our_own() {
     }
     let failure = get(client.clone(), home(server.address())).await;
     let failure = failure.unwrap_err();
-    assert_eq!((failure.code(), failure.class()), ("no_memory", Class::Internal));
+    assert_eq!(
+        (failure.code(), failure.class()),
+        ("no_memory", Class::Internal)
+    );
     assert_eq!(client.memory().usage().waiting, 0);
 }
 

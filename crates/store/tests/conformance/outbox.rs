@@ -56,7 +56,10 @@ pub(crate) async fn fetch(t: &Fixture, url: &str, text: &str) {
 }
 
 async fn claim(t: &Fixture) -> Vec<Delivery> {
-    t.store.claim_deliveries("s", 100, u64::MAX, MINUTE).await.unwrap()
+    t.store
+        .claim_deliveries("s", 100, u64::MAX, MINUTE)
+        .await
+        .unwrap()
 }
 
 async fn complete(t: &Fixture, deliveries: &[Delivery], verdict: &DeliveryVerdict) {
@@ -110,8 +113,16 @@ async fn a_claim_has_no_more_bytes_than_wanted_but_one_document(t: Fixture) {
         claimed.await.unwrap().len()
     };
     // What does not fit stays for the next claim, in its place.
-    assert_eq!(claim(100, 2000).await, 1, "the second is too large for both");
-    assert_eq!(claim(100, 2000).await, 1, "too large, and delivered all the same");
+    assert_eq!(
+        claim(100, 2000).await,
+        1,
+        "the second is too large for both"
+    );
+    assert_eq!(
+        claim(100, 2000).await,
+        1,
+        "too large, and delivered all the same"
+    );
     assert_eq!(claim(100, 2000).await, 3);
     assert_eq!(claim(100, 2000).await, 0);
     t.advance(HOUR);

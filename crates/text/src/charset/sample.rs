@@ -81,7 +81,10 @@ mod tests {
         assert_eq!(sample.bytes().len(), MAX_BYTES);
         assert_eq!(sample.bytes()[CONTEXT..CONTEXT + 2], [0xd0, b'x']);
         let short = Sample::around(b"caf\xe9", 3);
-        assert_eq!((short.bytes(), short.is_to_the_end()), (&b"caf\xe9"[..], true));
+        assert_eq!(
+            (short.bytes(), short.is_to_the_end()),
+            (&b"caf\xe9"[..], true)
+        );
     }
 
     #[test]
@@ -91,7 +94,10 @@ mod tests {
         let bytes = [b"x", text.repeat(MAX_BYTES).as_slice()].concat();
         let sample = Sample::start(&bytes);
         let (text, has_replacements) = sample.decode(SHIFT_JIS);
-        assert_eq!((text.chars().count(), has_replacements), (MAX_BYTES / 2, false));
+        assert_eq!(
+            (text.chars().count(), has_replacements),
+            (MAX_BYTES / 2, false)
+        );
         let (_, has_replacements) = Sample::start(b"\xe9").decode(WINDOWS_1252);
         assert!(!has_replacements);
     }

@@ -33,7 +33,8 @@ pub(super) fn by_signature(bytes: &[u8]) -> Option<Decoded<'_>> {
     };
     let decoded = Decoded::lossy(rest, encoding, from);
     // A mark in front of another encoding: some editors add it blindly.
-    let is_wrong = decoded.has_replacements && encoding == UTF_8 && !is_mostly_utf8(Sample::start(rest));
+    let is_wrong =
+        decoded.has_replacements && encoding == UTF_8 && !is_mostly_utf8(Sample::start(rest));
     (!is_wrong).then_some(decoded)
 }
 
