@@ -17,8 +17,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::failure::Failure;
-use crate::limits::{Limits, MIB};
 
+const MIB: u64 = 1024 * 1024;
 /// Permits count kibibytes, so that a permit count fits any body.
 const UNIT: u64 = 1024;
 /// The sizes at which a body needs more room; the last step ends at its limit.
@@ -77,11 +77,9 @@ impl BodyMemory {
         }))
     }
 
-    /// The smallest budget in which the largest body of these limits fits.
-    pub fn min_bytes(limits: &Limits) -> u64 {
-        let largest = [limits.page_bytes, limits.feed_bytes, limits.sitemap_bytes];
-        let largest = largest.into_iter().max().unwrap_or(0);
-        let last_step = largest.saturating_sub(STEPS[1]).max(STEPS[1]);
+    /// The smallest budget in which a body of this size fits.
+    pub fn min_bytes(largest_body: u64) -> u64 {
+        let last_step = largest_body.saturating_sub(STEPS[1]).max(STEPS[1]);
         (last_step * 16).div_ceil(STEP_SHARES[2])
     }
 
@@ -257,16 +255,16 @@ mod tests {
 
     #[tokio::test]
     async fn the_largest_body_of_the_smallest_budget_fits_and_in_less_it_does_not() {
-        let limits = Limits::default();
-        let least = BodyMemory::min_bytes(&limits);
+        let largest = 50 * MIB;
+        let least = BodyMemory::min_bytes(largest);
         assert_eq!(least, 112 * MIB);
         for (budget, fits) in [(least, true), (least / 2, false)] {
             let memory = BodyMemory::new(budget, Duration::from_millis(20));
             let mut room = memory.body();
-            while room.bytes() < limits.sitemap_bytes {
-                room.grow(limits.sitemap_bytes).await.unwrap();
+            while room.bytes() < largest {
+                room.grow(largest).await.unwrap();
             }
-            assert_eq!(memory.usage().used >= limits.sitemap_bytes, fits);
+            assert_eq!(memory.usage().used >= largest, fits);
         }
     }
 

@@ -39,6 +39,13 @@ pub struct Limits {
     pub ratio_from: u64,
 }
 
+impl Limits {
+    /// The size of the largest body that is read.
+    pub fn largest_body(&self) -> u64 {
+        self.page_bytes.max(self.feed_bytes).max(self.sitemap_bytes)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -123,7 +123,7 @@ impl NetConfig {
 /// A body that could never be read would be put back for ever.
 fn check_memory(options: &NetOptions) -> Result<(), Failure> {
     let limit = options.memory.usage().limit;
-    let least = BodyMemory::min_bytes(&options.limits);
+    let least = BodyMemory::min_bytes(options.limits.largest_body());
     if limit >= least {
         return Ok(());
     }
