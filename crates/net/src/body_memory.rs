@@ -59,7 +59,7 @@ pub struct MemoryUse {
 }
 
 impl BodyMemory {
-    /// A body that gets no room for `max_wait` is given up.
+    /// A body that gets no room for `max_wait` fails.
     pub fn new(limit: u64, max_wait: Duration) -> Self {
         let share = |sixteenths: u64| {
             let units = limit / UNIT * sixteenths / 16;
