@@ -17,6 +17,7 @@ mod index;
 mod ledger;
 mod loopback;
 mod machines;
+mod memory;
 mod output;
 mod peers;
 mod queue;

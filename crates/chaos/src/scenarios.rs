@@ -5,7 +5,7 @@ use crate::scenario::Scenario;
 use crate::setting::Engine;
 use crate::{
     backup, clocks, configurations, connections, crashes, database, embedded, hostile_input, index,
-    machines, peers, queue,
+    machines, memory, peers, queue,
 };
 
 const BOTH: &[Engine] = &[Engine::Sqlite, Engine::Postgres];
@@ -192,6 +192,30 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         SQLITE,
         peers::hostile_responses,
         "each fails with its own error code, within its limits; under 256 MB"
+    ),
+    scenario!(
+        "64 slow pages of 10 MB",
+        SQLITE,
+        memory::slow_pages,
+        "under 256 MB; small pages do not wait for them, and none is lost"
+    ),
+    scenario!(
+        "feeds of empty items",
+        SQLITE,
+        memory::empty_items,
+        "under 256 MB; no poll fails"
+    ),
+    scenario!(
+        "huge documents that wait for a sink",
+        BOTH,
+        memory::waiting_documents,
+        "under 256 MB; all are delivered"
+    ),
+    scenario!(
+        "four huge bulk submits",
+        SQLITE,
+        memory::bulk_bodies,
+        "under 256 MB; the server goes on"
     ),
     scenario!(
         "DNS and TLS failures",

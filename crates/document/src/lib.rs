@@ -197,6 +197,9 @@ pub struct Extraction {
     /// A limit was reached: something may be missing.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The text is the start of a longer one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// What the page allows robots to do.

@@ -240,18 +240,19 @@ impl Deliverer {
         let max = u32::try_from(limits.max_docs).unwrap_or(u32::MAX).max(1);
         let deliveries = self
             .store
-            .claim_deliveries(name, max, self.options.lease)
+            .claim_deliveries(name, max, limits.max_bytes as u64, self.options.lease)
             .await?;
         if deliveries.is_empty() {
             return Ok(Delivered::Nothing);
         }
         let ids: Vec<FrontierId> = deliveries.iter().map(|delivery| delivery.id).collect();
         let documents = self.store.documents(&ids).await?;
-        let (batch, mut verdicts) = pair(&deliveries, &documents);
-        let documents: Vec<Document> = batch.iter().map(|(_, document)| document.clone()).collect();
+        let count = deliveries.len();
+        let (batch, documents, mut verdicts) = pair(deliveries, documents);
         let results = self.send(known, &documents).await;
+        drop(documents);
         let mut has_accepted = false;
-        for ((delivery, _), verdict) in batch.into_iter().zip(results) {
+        for (delivery, verdict) in batch.into_iter().zip(results) {
             has_accepted |= verdict == Verdict::Accepted;
             let completed = completion(&delivery, verdict);
             verdicts.push((delivery, completed));
@@ -261,11 +262,7 @@ impl Deliverer {
         let has_ended = verdicts
             .iter()
             .any(|(_, verdict)| matches!(verdict, DeliveryVerdict::Dead { .. }));
-        debug!(
-            sink = name,
-            deliveries = deliveries.len(),
-            "completed deliveries"
-        );
+        debug!(sink = name, deliveries = count, "completed deliveries");
         Ok(match has_accepted || has_ended {
             true => Delivered::Some,
             false => Delivered::Refused,
@@ -323,27 +320,32 @@ async fn catch<T>(future: AssertUnwindSafe<impl Future<Output = T>>) -> std::res
 
 type CompletedDelivery = (Delivery, DeliveryVerdict);
 
-/// Deliveries with their documents, and verdicts on those without one.
+/// Deliveries, their documents in the same order, and verdicts on those without one.
+/// What is stored is freed document by document as it is parsed.
 fn pair(
-    deliveries: &[Delivery],
-    stored: &[StoredDocument],
-) -> (Vec<(Delivery, Document)>, Vec<CompletedDelivery>) {
-    let by_id: HashMap<FrontierId, &StoredDocument> = stored
-        .iter()
+    deliveries: Vec<Delivery>,
+    stored: Vec<StoredDocument>,
+) -> (Vec<Delivery>, Vec<Document>, Vec<CompletedDelivery>) {
+    let mut by_id: HashMap<FrontierId, StoredDocument> = stored
+        .into_iter()
         .map(|document| (document.frontier_id, document))
         .collect();
-    let (mut batch, mut ended) = (Vec::with_capacity(deliveries.len()), Vec::new());
+    let (mut batch, mut documents) = (Vec::with_capacity(deliveries.len()), Vec::new());
+    let mut ended = Vec::new();
     for delivery in deliveries {
         let document = by_id
-            .get(&delivery.id)
+            .remove(&delivery.id)
             .ok_or_else(|| "the document was deleted".to_owned())
-            .and_then(|stored| stored_document(stored).map_err(|error| error.to_string()));
+            .and_then(|stored| stored_document(&stored).map_err(|error| error.to_string()));
         match document {
-            Ok(document) => batch.push((delivery.clone(), document)),
-            Err(reason) => ended.push((delivery.clone(), DeliveryVerdict::Dead { reason })),
+            Ok(document) => {
+                batch.push(delivery);
+                documents.push(document);
+            }
+            Err(reason) => ended.push((delivery, DeliveryVerdict::Dead { reason })),
         }
     }
-    (batch, ended)
+    (batch, documents, ended)
 }
 
 fn completion(delivery: &Delivery, verdict: Verdict) -> DeliveryVerdict {

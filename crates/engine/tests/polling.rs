@@ -10,9 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tidings_engine::{FetchContext, SourceSettings};
 use tidings_engine::{PollOptions, PollOutcome, Poller};
-use tidings_sim::politeness_violations;
-use world::{Days, HOUR, MINUTE, World};
+use tidings_net::{Client, Egress, Limits, NetOptions};
+use tidings_sim::{Act, RawServer, politeness_violations};
+use tidings_store::StoreOptions;
+use world::{Days, HOUR, MINUTE, TestStore, World};
 
 /// The keys of what was announced since the start, and of what may have been
 /// listed at the start as well.
@@ -107,4 +110,66 @@ async fn everything_published_is_found_once_over_simulated_days() {
     let records = world.sim.log().snapshot();
     let violations = politeness_violations(&records, Duration::from_millis(15), 1);
     assert_eq!(violations, [], "of {} requests", records.len());
+}
+
+#[tokio::test]
+async fn a_feed_that_is_broken_or_too_large_yields_its_start_and_says_so() {
+    let server = RawServer::start("127.0.0.1:0".parse().unwrap(), |head| {
+        let item = r#"{"id":"1","url":"https://a.example/1","title":"One"}"#;
+        let entry = "<item><link>https://a.example/2</link></item>";
+        match head.split(' ').nth(1).unwrap_or_default() {
+            "/broken.json" => {
+                let body = format!(
+                    r#"{{"version":"https://jsonfeed.org/version/1.1","items":[{item},{{"id":"#
+                );
+                Act::answer(
+                    "200 OK\r\nContent-Type: application/feed+json",
+                    body.as_bytes(),
+                )
+            }
+            "/large.xml" => {
+                let body = format!("<rss><channel>{}", entry.repeat(1000));
+                Act::answer(
+                    "200 OK\r\nContent-Type: application/rss+xml",
+                    body.as_bytes(),
+                )
+            }
+            _ => Act::answer("404 Not Found", b""),
+        }
+    })
+    .await
+    .unwrap();
+    let mut options = StoreOptions::default();
+    options.host_delay = Duration::ZERO;
+    let store = TestStore::start(options).await;
+    let client = Client::new(NetOptions {
+        limits: Limits {
+            feed_bytes: 10_000,
+            ..Limits::default()
+        },
+        egress: Egress {
+            allow: vec!["127.0.0.0/8".parse().unwrap()],
+            ports: vec![server.address().port()..=server.address().port()],
+        },
+        ..NetOptions::default()
+    })
+    .unwrap();
+    let context = FetchContext::new(client, store.store.clone());
+    let poller = Arc::new(Poller::new(context, PollOptions::default()));
+    for (path, seen, message) in [
+        ("/broken.json", 1, "truncated at line 1"),
+        ("/large.xml", 222, "larger than 10000 bytes"),
+    ] {
+        let url = format!("http://{}{path}", server.address());
+        world::add(&store.store, path, "feed", &url, SourceSettings::default()).await;
+        let mut reports = Vec::new();
+        poller
+            .poll_due(|poll| reports.push((poll.outcome, poll.items_seen, poll.error.clone())))
+            .await
+            .unwrap();
+        let (outcome, items_seen, error) = reports.remove(0);
+        assert_eq!((outcome, items_seen), (PollOutcome::Ok, seen), "{path}");
+        let error = error.unwrap_or_default();
+        assert!(error.contains(message), "{path}: {error}");
+    }
 }

@@ -63,6 +63,14 @@ pub enum DefectKind {
     BadLocation,
 }
 
+impl DefectKind {
+    /// Says that a part of the document is missing: the first is listed however many
+    /// others came before.
+    fn is_final(self) -> bool {
+        matches!(self, Self::Truncated | Self::TooMany | Self::NoItems)
+    }
+}
+
 impl fmt::Display for DefectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -104,7 +112,8 @@ pub struct Defects {
 impl Defects {
     /// Notes a defect at an offset of `text`.
     pub(crate) fn note(&mut self, kind: DefectKind, text: &str, offset: usize, detail: &str) {
-        if self.list.len() >= MAX_DEFECTS {
+        let is_listed = kind.is_final() && !self.contains(kind);
+        if self.list.len() >= MAX_DEFECTS && !is_listed {
             self.uncounted += 1;
             return;
         }
@@ -121,6 +130,14 @@ impl Defects {
     /// Notes a defect of the document as a whole.
     pub(crate) fn note_whole(&mut self, kind: DefectKind, detail: &str) {
         self.note(kind, "", 0, detail);
+    }
+
+    /// Notes the items that were dropped, if any.
+    pub(crate) fn note_dropped(&mut self, count: usize) {
+        if count > 0 {
+            let detail = format!("items without link, id and title: {count}");
+            self.note_whole(DefectKind::NoLink, &detail);
+        }
     }
 
     fn line_of(&mut self, text: &[u8], offset: usize) -> usize {

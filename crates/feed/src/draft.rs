@@ -163,6 +163,12 @@ impl Draft {
         }
     }
 
+    /// Whether nothing was found that an item is known by.
+    pub(crate) fn is_nameless(&self) -> bool {
+        let item = &self.item;
+        item.link.is_none() && item.title.is_none() && item.guid.is_none()
+    }
+
     /// Whether anything was found that is worth an item.
     pub(crate) fn is_blank(&self) -> bool {
         let item = &self.item;

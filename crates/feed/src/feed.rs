@@ -12,18 +12,30 @@ use crate::reader::Reader;
 use crate::root::{self, Root};
 use crate::{gzip, json};
 
+/// Items that [`parse`] keeps; what stands behind them is counted only.
+pub const MAX_ITEMS: usize = 10_000;
+
 /// Reads a whole feed.
 pub fn parse(bytes: &[u8], hints: &Hints<'_>) -> Result<Feed, NotRecognised> {
     let mut items = Vec::new();
+    let mut left_out = 0_usize;
     let mut feed = parse_each(bytes, hints, |item| {
-        items.push(item);
+        match items.len() < MAX_ITEMS {
+            true => items.push(item),
+            false => left_out += 1,
+        }
         ControlFlow::Continue(())
     })?;
     feed.items = items;
+    if left_out > 0 {
+        let detail = format!("only the first {MAX_ITEMS} items are kept; {left_out} are left out");
+        feed.defects.note_whole(DefectKind::TooMany, &detail);
+    }
     Ok(feed)
 }
 
-/// Reads a feed and hands over each item as it ends, until `each` breaks. The
+/// Reads a feed and hands over each item as it ends, until `each` breaks. Items
+/// without link, id and title are nothing to anybody: they are dropped. The
 /// feed that is returned has no items; what stands behind the last one that was
 /// read is not known to it.
 pub fn parse_each(

@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::ControlFlow;
 
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::defect::{DefectKind, Defects};
@@ -17,7 +19,32 @@ use crate::hints::Hints;
 use crate::model::{Enclosure, Feed, Format, Item};
 use crate::{html, link};
 
-type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+/// The members of an object that this file reads; others cost nothing.
+type Members<'a> = HashMap<&'static str, &'a RawValue>;
+
+const KNOWN_MEMBERS: [&str; 19] = [
+    "url",
+    "external_url",
+    "id",
+    "title",
+    "summary",
+    "content_html",
+    "content_text",
+    "date_published",
+    "date_modified",
+    "language",
+    "authors",
+    "author",
+    "name",
+    "tags",
+    "image",
+    "banner_image",
+    "attachments",
+    "mime_type",
+    "size_in_bytes",
+];
+/// Values of a list that are read; nobody has more authors or tags.
+const MAX_VALUES: usize = 64;
 
 /// Reads a document that starts with `{` or `[`.
 pub(crate) fn read(
@@ -40,6 +67,7 @@ pub(crate) fn read(
         emit,
         feed: Feed::empty(Format::JsonFeed11),
         items: 0,
+        dropped: 0,
         is_feed: false,
         keys: Vec::new(),
     };
@@ -56,6 +84,7 @@ pub(crate) fn read(
             .defects
             .note(DefectKind::Truncated, text, cursor.at, detail);
     }
+    reader.defects.note_dropped(reader.dropped);
     if reader.items == 0 {
         reader.defects.note_whole(DefectKind::NoItems, "no items");
     }
@@ -71,6 +100,8 @@ struct JsonReader<'a, 'r> {
     emit: &'r mut dyn FnMut(Item) -> ControlFlow<()>,
     feed: Feed,
     items: usize,
+    /// Items without link, id and title.
+    dropped: usize,
     /// A version of JSON Feed or a list of items was seen.
     is_feed: bool,
     keys: Vec<String>,
@@ -190,6 +221,10 @@ impl JsonReader<'_, '_> {
             }
         }
         self.people_and_files(&members, &mut draft, offset);
+        if draft.is_nameless() {
+            self.dropped += 1;
+            return ControlFlow::Continue(());
+        }
         let item = draft.finish(self.text, self.hints.now, &mut self.defects);
         self.items += 1;
         (self.emit)(item)
@@ -311,11 +346,62 @@ fn without_controls(text: &str) -> Cow<'_, str> {
 }
 
 fn object(value: &RawValue) -> Option<Members<'_>> {
-    serde_json::from_str(value.get()).ok()
+    let mut json = serde_json::Deserializer::from_str(value.get());
+    json.deserialize_map(KnownMembers).ok()
 }
 
 fn list(value: &RawValue) -> Vec<&RawValue> {
-    serde_json::from_str(value.get()).unwrap_or_default()
+    let mut json = serde_json::Deserializer::from_str(value.get());
+    json.deserialize_seq(FirstValues).unwrap_or_default()
+}
+
+/// Reads an object of any size into the members that are known.
+struct KnownMembers;
+
+impl<'de> Visitor<'de> for KnownMembers {
+    type Value = Members<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Members::new();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match KNOWN_MEMBERS.iter().find(|known| **known == key) {
+                Some(known) => {
+                    members.insert(known, map.next_value()?);
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// Reads a list of any length into its first values.
+struct FirstValues;
+
+impl<'de> Visitor<'de> for FirstValues {
+    type Value = Vec<&'de RawValue>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut values = Vec::new();
+        while values.len() < MAX_VALUES {
+            match list.next_element()? {
+                Some(value) => values.push(value),
+                None => return Ok(values),
+            }
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(values)
+    }
 }
 
 /// A string, or a number written as one. Other types are no text.

@@ -45,6 +45,6 @@ mod tokens;
 
 pub use defect::{Defect, DefectKind, Defects, MAX_DEFECTS};
 pub use error::{Found, NotRecognised, Wanted};
-pub use feed::{parse, parse_each};
+pub use feed::{MAX_ITEMS, parse, parse_each};
 pub use hints::Hints;
 pub use model::{ContentQuality, Enclosure, Feed, Format, Item, Markup, UpdatePeriod};

@@ -67,6 +67,8 @@ pub(crate) struct Reader<'a, 'r> {
     is_atom: bool,
     is_stopped: bool,
     items: usize,
+    /// Items without link, id and title.
+    dropped: usize,
     undeclared: Vec<&'a str>,
 }
 
@@ -91,6 +93,7 @@ impl<'a, 'r> Reader<'a, 'r> {
             is_atom: matches!(format, Format::Atom03 | Format::Atom10),
             is_stopped: false,
             items: 0,
+            dropped: 0,
             undeclared: Vec::new(),
         }
     }
@@ -135,6 +138,7 @@ impl<'a, 'r> Reader<'a, 'r> {
                     .defects
                     .note(DefectKind::Truncated, text, end, detail);
             }
+            self.tokens.defects.note_dropped(self.dropped);
             if self.items == 0 {
                 self.tokens
                     .defects
@@ -358,6 +362,10 @@ impl<'a, 'r> Reader<'a, 'r> {
             return;
         };
         if draft.is_blank() && self.tokens.position() >= self.tokens.text().len() {
+            return;
+        }
+        if draft.is_nameless() {
+            self.dropped += 1;
             return;
         }
         let text = self.tokens.text();

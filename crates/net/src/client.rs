@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use tidings_url::FetchUrl;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::Instant as Deadline;
 
+use crate::body_memory::BodyMemory;
 use crate::dial::{DialTimes, Dialer};
 use crate::exchange::{ExchangeError, RawResponse, exchange};
 use crate::failure::Failure;
@@ -75,6 +75,11 @@ impl Client {
         &self.0.options.limits
     }
 
+    /// The budget of the bodies that it reads.
+    pub fn memory(&self) -> &BodyMemory {
+        &self.0.options.memory
+    }
+
     /// Every address of a name, whether or not it may be dialled.
     pub async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, Failure> {
         self.0.dialer.addresses(host).await
@@ -115,13 +120,16 @@ impl Client {
             if is_known {
                 return Err(Failure::RedirectLoop { url: next.into() });
             }
+            let status = response.status;
+            // Its room is free while the next host is waited for.
+            drop(response);
             if let Redirects::Check(check) = redirects {
                 check.check_redirect(&request.url, &next).await?;
             }
             hops.push(Hop {
                 from: request.url.clone(),
                 to: next.clone(),
-                status: response.status,
+                status,
             });
             request = request.moved_to(next);
         }
@@ -216,13 +224,12 @@ impl Client {
             .filter_map(|known| known.header_for(&request.url))
             .next();
         let user_agent = request.user_agent.as_deref().unwrap_or(&self.0.user_agent);
-        let limits = &options.limits;
         exchange(
             connection,
             request,
             authorization,
             user_agent,
-            limits,
+            options,
             deadline,
         )
         .await
@@ -245,7 +252,7 @@ impl Client {
             hops: Vec::new(),
             status: raw.status,
             headers: raw.headers,
-            body: Bytes::from(raw.body),
+            body: raw.body,
             wire_bytes: raw.wire_bytes,
             media: raw.media,
             is_cut: raw.is_cut,

@@ -22,6 +22,7 @@ impl BodyDecoder {
     pub(crate) fn new(
         content_encoding: Option<&str>,
         body_limit: u64,
+        max_read: Option<usize>,
         limits: &Limits,
     ) -> Result<Self, Failure> {
         let formats = content_encoding.map_or(Ok(Vec::new()), formats)?;
@@ -31,6 +32,7 @@ impl BodyDecoder {
                 bytes: Vec::new(),
                 wire_bytes: 0,
                 limit: body_limit,
+                max_read,
                 ratio: limits.ratio,
                 ratio_from: limits.ratio_from,
             },
@@ -40,6 +42,17 @@ impl BodyDecoder {
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Result<(), Failure> {
         self.output.wire_bytes += chunk.len() as u64;
         feed(&mut self.layers, chunk, &mut self.output)
+    }
+
+    /// Whether there is nothing to decode.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.layers.is_empty()
+    }
+
+    /// Makes the body's memory exactly this large, if it is smaller.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        let output = &mut self.output.bytes;
+        output.reserve_exact(bytes.saturating_sub(output.len()));
     }
 
     /// Decoded bytes so far.
@@ -96,12 +109,16 @@ struct Output {
     bytes: Vec<u8>,
     wire_bytes: u64,
     limit: u64,
+    /// Bytes beyond this are not kept.
+    max_read: Option<usize>,
     ratio: u64,
     ratio_from: u64,
 }
 
 impl Output {
     fn add(&mut self, block: &[u8]) -> Result<(), Failure> {
+        let wanted = self.max_read.unwrap_or(usize::MAX) - self.bytes.len();
+        let block = &block[..block.len().min(wanted)];
         let total = (self.bytes.len() + block.len()) as u64;
         if total > self.ratio_from && total / self.ratio > self.wire_bytes {
             return Err(Failure::CompressionBomb { ratio: self.ratio });
@@ -249,7 +266,7 @@ mod tests {
     }
 
     fn decoded(encoding: &str, body: &[u8], step: usize) -> Result<Vec<u8>, Failure> {
-        let mut decoder = BodyDecoder::new(Some(encoding), 1 << 20, &Limits::default())?;
+        let mut decoder = BodyDecoder::new(Some(encoding), 1 << 20, None, &Limits::default())?;
         for chunk in body.chunks(step) {
             decoder.push(chunk)?;
         }

@@ -7,12 +7,13 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant as Deadline, timeout_at};
 
+use crate::body_memory::BodyRoom;
 use crate::decode::BodyDecoder;
 use crate::failure::{Failure, Stage};
-use crate::limits::{BINARY_BYTES, Limits};
+use crate::limits::{BINARY_BYTES, Limits, NetOptions};
 use crate::media::{Media, SNIFF_BYTES};
 use crate::pool::Connection;
 use crate::request::Request;
@@ -21,7 +22,7 @@ use crate::request::Request;
 pub(crate) struct RawResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
     pub(crate) wire_bytes: u64,
     pub(crate) media: Media,
     pub(crate) is_cut: bool,
@@ -50,10 +51,11 @@ pub(crate) async fn exchange(
     request: &Request,
     authorization: Option<HeaderValue>,
     user_agent: &str,
-    limits: &Limits,
+    options: &NetOptions,
     deadline: Deadline,
 ) -> Result<RawResponse, ExchangeError> {
     let message = message(request, authorization, user_agent, connection.is_h2())?;
+    let limits = &options.limits;
     let start = Instant::now();
     let headers_limit = request.time_limit.unwrap_or(limits.headers);
     let headers_until = deadline.min(Deadline::now() + headers_limit);
@@ -83,7 +85,7 @@ pub(crate) async fn exchange(
     if status == 304 && !request.is_conditional() {
         return Err(Failure::UnaskedNotModified.into());
     }
-    let body = Body::read(body, &parts.headers, request, limits, deadline).await?;
+    let body = Body::read(body, &parts.headers, request, options, deadline).await?;
     Ok(RawResponse {
         status,
         headers: parts.headers,
@@ -195,7 +197,7 @@ fn describe(error: &dyn std::error::Error) -> String {
 }
 
 struct Body {
-    bytes: Vec<u8>,
+    bytes: Bytes,
     wire_bytes: u64,
     media: Media,
     is_cut: bool,
@@ -206,54 +208,142 @@ impl Body {
         mut body: Incoming,
         headers: &HeaderMap,
         request: &Request,
-        limits: &Limits,
+        options: &NetOptions,
         deadline: Deadline,
     ) -> Result<Self, Failure> {
+        let limits = &options.limits;
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let limit = request.purpose.body_limit(limits);
         let content_type = text(header::CONTENT_TYPE);
-        let mut decoder = BodyDecoder::new(text(header::CONTENT_ENCODING), limit, limits)?;
-        let mut rate = RateCheck::new(limits);
-        let total = request.time_limit.unwrap_or(limits.total);
+        let max_read = request.max_read(limits);
+        let decoder = BodyDecoder::new(text(header::CONTENT_ENCODING), limit, max_read, limits)?;
+        // What has no encoding is as long as it says, or ends early.
+        let length = body.size_hint().exact().filter(|_| decoder.is_plain());
+        let mut reading = Reading {
+            max_bytes: [length, max_read.map(|bytes| bytes as u64)]
+                .into_iter()
+                .flatten()
+                .fold(limit, u64::min),
+            room: options.memory.body(),
+            decoder,
+            rate: RateCheck::new(limits),
+            deadline,
+            total: request.time_limit.unwrap_or(limits.total),
+            has_waited: false,
+        };
         let mut media = None;
-        while let Some(chunk) = next_chunk(&mut body, &mut rate, total, deadline).await? {
-            decoder.push(&chunk)?;
+        while let Some(chunk) = reading.next_chunk(&mut body).await? {
+            reading.push(&chunk).await?;
+            let decoder = &reading.decoder;
             if media.is_none() && decoder.bytes().len() >= SNIFF_BYTES {
                 media = Some(Media::of(content_type, decoder.bytes()));
             }
             let is_binary = media.is_some_and(Media::is_binary);
             if is_binary && decoder.bytes().len() as u64 >= BINARY_BYTES {
-                return Ok(Self::cut(decoder, media, BINARY_BYTES as usize));
+                return Ok(reading.cut(media, BINARY_BYTES as usize));
             }
-            if let Some(max_read) = request.max_read()
+            if let Some(max_read) = max_read
                 && decoder.bytes().len() >= max_read
             {
-                return Ok(Self::cut(decoder, media, max_read));
+                return Ok(reading.cut(media, max_read));
             }
             if decoder.wire_bytes() > limit {
                 return Err(Failure::BodyTooLarge { limit });
             }
         }
-        let wire_bytes = decoder.wire_bytes();
-        let bytes = decoder.finish()?;
+        let wire_bytes = reading.decoder.wire_bytes();
+        let bytes = reading.decoder.finish()?;
         Ok(Self {
             media: Media::of(content_type, &bytes),
-            bytes,
+            bytes: held(bytes, reading.room),
             wire_bytes,
             is_cut: false,
         })
     }
+}
 
-    fn cut(decoder: BodyDecoder, media: Option<Media>, max_bytes: usize) -> Self {
-        let wire_bytes = decoder.wire_bytes();
-        let mut bytes = decoder.into_bytes();
+/// Compressed bytes that are decoded before there is a look at the room: they may
+/// become a thousand times as many.
+const COMPRESSED_PIECE: usize = 256;
+
+/// A body that is being read, and the room that it has.
+struct Reading {
+    decoder: BodyDecoder,
+    room: BodyRoom,
+    max_bytes: u64,
+    rate: RateCheck,
+    deadline: Deadline,
+    total: std::time::Duration,
+    has_waited: bool,
+}
+
+impl Reading {
+    /// The next bytes. A peer that gave up while we had no memory is not to blame.
+    async fn next_chunk(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
+        let next = next_chunk(body, &mut self.rate, self.total, self.deadline).await;
+        match next {
+            Err(Failure::Truncated { .. }) if self.has_waited => Err(Failure::NoMemory {
+                waited: std::time::Duration::ZERO,
+            }),
+            next => next,
+        }
+    }
+
+    async fn push(&mut self, chunk: &[u8]) -> Result<(), Failure> {
+        let piece = match self.decoder.is_plain() {
+            true => chunk.len().max(1),
+            false => COMPRESSED_PIECE,
+        };
+        for piece in chunk.chunks(piece) {
+            let needed = (self.decoder.bytes().len() + piece.len()) as u64;
+            while self.room.bytes() < needed.min(self.max_bytes) {
+                self.grow().await?;
+            }
+            self.decoder.push(piece)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for room. The peer is not measured meanwhile.
+    async fn grow(&mut self) -> Result<(), Failure> {
+        let start = Deadline::now();
+        self.room.grow(self.max_bytes).await?;
+        let waited = start.elapsed();
+        self.deadline += waited;
+        self.rate.window_end += waited;
+        self.has_waited |= waited >= std::time::Duration::from_secs(1);
+        self.decoder.reserve(self.room.bytes() as usize);
+        Ok(())
+    }
+
+    fn cut(self, media: Option<Media>, max_bytes: usize) -> Body {
+        let wire_bytes = self.decoder.wire_bytes();
+        let mut bytes = self.decoder.into_bytes();
         bytes.truncate(max_bytes);
-        Self {
-            bytes,
+        Body {
+            bytes: held(bytes, self.room),
             wire_bytes,
             media: media.unwrap_or(Media::Binary),
             is_cut: true,
         }
+    }
+}
+
+/// A body that is read. Its room is free when the last reader of its bytes is done.
+fn held(mut bytes: Vec<u8>, mut room: BodyRoom) -> Bytes {
+    bytes.shrink_to_fit();
+    room.shrink(bytes.len() as u64);
+    Bytes::from_owner(HeldBody { bytes, _room: room })
+}
+
+struct HeldBody {
+    bytes: Vec<u8>,
+    _room: BodyRoom,
+}
+
+impl AsRef<[u8]> for HeldBody {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

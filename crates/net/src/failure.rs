@@ -130,6 +130,8 @@ pub enum Failure {
     HostBusy { host: String, wait: Duration },
     #[error("no usable egress address or proxy: {why}; see net.addresses and net.proxies")]
     NoEgressRoute { why: String },
+    #[error("no memory for the body within {} s; see memory.bodies_mib", waited.as_secs())]
+    NoMemory { waited: Duration },
     #[error("store unavailable: {why}")]
     Store { why: String },
 }
@@ -160,7 +162,9 @@ impl Failure {
             | Self::RobotsDisallowed { .. }
             | Self::RobotsUnavailable { .. }
             | Self::HostBusy { .. } => Class::Policy,
-            Self::NoEgressRoute { .. } | Self::Store { .. } => Class::Internal,
+            Self::NoEgressRoute { .. } | Self::NoMemory { .. } | Self::Store { .. } => {
+                Class::Internal
+            },
         }
     }
 
@@ -190,6 +194,7 @@ impl Failure {
             Self::RobotsUnavailable { .. } => "robots_unavailable",
             Self::HostBusy { .. } => "host_busy",
             Self::NoEgressRoute { .. } => "no_way_out",
+            Self::NoMemory { .. } => "no_memory",
             Self::Store { .. } => "store",
         }
     }

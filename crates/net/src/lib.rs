@@ -18,6 +18,7 @@
 //! # Ok(()) }
 //! ```
 
+mod body_memory;
 mod client;
 mod credentials;
 mod decode;
@@ -39,6 +40,7 @@ mod resolve;
 mod retry_after;
 mod robots;
 
+pub use body_memory::{BodyMemory, MemoryUse, ReadingRoom};
 pub use client::{Client, RedirectCheck, Redirects};
 pub use credentials::Credentials;
 pub use egress::{Denied, DenyReason, Egress};

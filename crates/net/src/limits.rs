@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use crate::body_memory::BodyMemory;
 use crate::credentials::Credentials;
 use crate::egress::Egress;
 use crate::proxy::Proxy;
@@ -36,6 +37,13 @@ pub struct Limits {
     /// Decoded bytes per byte received, once [`Limits::ratio_from`] are decoded.
     pub ratio: u64,
     pub ratio_from: u64,
+}
+
+impl Limits {
+    /// The size of the largest body that is read.
+    pub fn largest_body(&self) -> u64 {
+        self.page_bytes.max(self.feed_bytes).max(self.sitemap_bytes)
+    }
 }
 
 impl Default for Limits {
@@ -69,6 +77,8 @@ pub struct NetOptions {
     /// A page or address where site owners find the operator.
     pub contact: String,
     pub limits: Limits,
+    /// The budget of bodies, which other clients may share.
+    pub memory: BodyMemory,
     pub egress: Egress,
     pub credentials: Vec<Credentials>,
     /// DNS servers to query instead of the system's.

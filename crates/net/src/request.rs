@@ -33,8 +33,13 @@ impl Purpose {
         }
     }
 
-    fn max_read(self) -> Option<usize> {
-        (self == Self::Robots).then_some(MAX_ROBOTS_BYTES)
+    /// Of a robots.txt, feed or sitemap that is too large the start is of use.
+    fn max_read(self, limits: &Limits) -> Option<usize> {
+        match self {
+            Self::Robots => Some(MAX_ROBOTS_BYTES),
+            Self::Feed | Self::Sitemap => usize::try_from(self.body_limit(limits)).ok(),
+            Self::Page | Self::Api => None,
+        }
     }
 
     pub(crate) fn accept(self) -> HeaderValue {
@@ -100,8 +105,8 @@ impl Request {
     }
 
     /// Bytes of the body after which reading stops.
-    pub(crate) fn max_read(&self) -> Option<usize> {
-        self.read_at_most.or_else(|| self.purpose.max_read())
+    pub(crate) fn max_read(&self, limits: &Limits) -> Option<usize> {
+        self.read_at_most.or_else(|| self.purpose.max_read(limits))
     }
 
     pub(crate) fn is_conditional(&self) -> bool {

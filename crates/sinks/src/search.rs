@@ -141,7 +141,7 @@ impl Sink for Search {
     fn limits(&self) -> BatchLimits {
         BatchLimits {
             max_docs: self.max_docs,
-            max_bytes: 32 * 1024 * 1024,
+            max_bytes: 16 * 1024 * 1024,
         }
     }
 

@@ -57,16 +57,19 @@ fn id(row: &Row) -> Result<FrontierId> {
 }
 
 impl Store {
-    /// Leases due deliveries of one sink. Several deliverers share them: none gets
-    /// what another has, or waits for it.
+    /// Leases due deliveries of one sink, whose documents have at most `max_bytes`
+    /// together; at least one, however large. Several deliverers share them: none
+    /// gets what another has, or waits for it.
     pub async fn claim_deliveries(
         &self,
         sink: &str,
         limit: u32,
+        max_bytes: u64,
         lease: Duration,
     ) -> Result<Vec<Delivery>> {
         self.with_retry("claim_deliveries", || {
-            self.engine().claim_deliveries(sink, limit, millis(lease))
+            self.engine()
+                .claim_deliveries(sink, limit, max_bytes, millis(lease))
         })
         .await
     }

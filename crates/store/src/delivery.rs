@@ -38,3 +38,30 @@ pub struct RetriedDeadLetters {
     /// Deleted, because their documents are not stored any more.
     pub missing_documents: u64,
 }
+
+/// A claim in the making: as many deliveries as its documents may have bytes.
+#[derive(Debug)]
+pub(crate) struct DeliveryBatch {
+    pub(crate) deliveries: Vec<Delivery>,
+    room: u64,
+}
+
+impl DeliveryBatch {
+    pub(crate) fn new(max_bytes: u64) -> Self {
+        Self {
+            deliveries: Vec::new(),
+            room: max_bytes,
+        }
+    }
+
+    /// Adds a delivery if it fits, or is the first; whether it was added.
+    pub(crate) fn add(&mut self, delivery: Delivery, bytes: i64) -> bool {
+        let bytes = u64::try_from(bytes).unwrap_or(0);
+        let has_room = self.deliveries.is_empty() || bytes <= self.room;
+        if has_room {
+            self.room = self.room.saturating_sub(bytes);
+            self.deliveries.push(delivery);
+        }
+        has_room
+    }
+}

@@ -52,6 +52,7 @@ pub(crate) trait Engine: Send + Sync + Debug {
         &self,
         sink: &str,
         limit: u32,
+        max_bytes: u64,
         lease_ms: i64,
     ) -> Result<Vec<Delivery>>;
 

@@ -384,11 +384,13 @@ impl Engine for PostgresEngine {
         &self,
         sink: &str,
         limit: u32,
+        max_bytes: u64,
         lease_ms: i64,
     ) -> Result<Vec<Delivery>> {
         // If it is lost, documents are delivered twice, which changes nothing.
         let (mut connection, now) = self.begin(VOLATILE).await?;
-        let claimed = deliveries::claim(&mut connection, sink, limit, lease_ms, now).await?;
+        let claimed =
+            deliveries::claim(&mut connection, sink, limit, max_bytes, lease_ms, now).await?;
         connection.commit().await?;
         Ok(claimed)
     }

@@ -316,13 +316,14 @@ impl Engine for SqliteEngine {
         &self,
         sink: &str,
         limit: u32,
+        max_bytes: u64,
         lease_ms: i64,
     ) -> Result<Vec<Delivery>> {
         let (sink, clock) = (sink.to_owned(), self.clock.clone());
         // If it is lost, documents are delivered twice, which changes nothing.
         self.writer
             .write(SyncLevel::Normal, move |connection| {
-                deliveries::claim(connection, &sink, limit, lease_ms, now(&clock))
+                deliveries::claim(connection, &sink, limit, max_bytes, lease_ms, now(&clock))
             })
             .await
     }

@@ -818,8 +818,8 @@ async fn two_claims_of_deliveries_share_them_and_neither_waits() {
     assert_eq!(claim.query(locked, &[]).await.unwrap().len(), 300);
     let lease = Duration::from_secs(60);
     let (one, two) = tokio::join!(
-        store.claim_deliveries("s", 300, lease),
-        store.claim_deliveries("s", 300, lease)
+        store.claim_deliveries("s", 300, u64::MAX, lease),
+        store.claim_deliveries("s", 300, u64::MAX, lease)
     );
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_eq!((one.len(), two.len()), (300, 300));
@@ -828,7 +828,10 @@ async fn two_claims_of_deliveries_share_them_and_neither_waits() {
     assert_eq!(hosts.len(), 600, "no delivery twice");
     assert!(hosts.iter().all(|host| *host > 300));
     claim.rollback().await.unwrap();
-    let rest = store.claim_deliveries("s", 1000, lease).await.unwrap();
+    let rest = store
+        .claim_deliveries("s", 1000, u64::MAX, lease)
+        .await
+        .unwrap();
     assert_eq!(rest.len(), 400);
 }
 

@@ -4,6 +4,7 @@
 //! fails, and never decodes UTF-7.
 
 mod label;
+mod sample;
 mod unicode;
 
 use std::borrow::Cow;
@@ -12,14 +13,11 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 use serde::Serialize;
 
+use sample::Sample;
 pub use unicode::undo_double_encoding;
 
 pub use crate::content_type::from_content_type;
 
-/// Detection does not improve beyond this many bytes.
-const MAX_DETECTION_SAMPLE: usize = 64 * 1024;
-/// ASCII before the first other byte that the detector sees as context.
-const DETECTION_CONTEXT: usize = 256;
 /// From this many UTF-8 sequences on, valid UTF-8 can't be an accident of the
 /// multi-byte encoding that a label names.
 const PROOF_SEQUENCES: usize = 8;
@@ -125,11 +123,15 @@ pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>) -> Decoded<'a> {
     let first = labels.into_iter().flatten().next();
     let decoded = match std::str::from_utf8(bytes) {
         Ok(text) => valid_utf8(text, first),
-        Err(_) => labels
-            .into_iter()
-            .flatten()
-            .find_map(|label| as_labelled(bytes, label))
-            .unwrap_or_else(|| detected(bytes, hints.top_level_domain)),
+        Err(error) => {
+            let sample = Sample::around(bytes, error.valid_up_to());
+            let fits = |label: &Label| is_plausible(sample, label.0);
+            let (encoding, from) = labels.into_iter().flatten().find(fits).unwrap_or_else(|| {
+                let guess = guess(sample, hints.top_level_domain);
+                (guess, CharsetFrom::Detected)
+            });
+            Decoded::lossy(bytes, encoding, from)
+        }
     };
     Decoded {
         label: first.map(|(encoding, _)| encoding.name()),
@@ -149,7 +151,8 @@ fn valid_utf8<'a>(text: &'a str, label: Option<Label>) -> Decoded<'a> {
     let utf8 = |from| Decoded::new(Cow::Borrowed(text), UTF_8.name(), from);
     let Some((label, from)) = label else {
         let has_escapes = memchr::memchr(0x1b, bytes).is_some() && text.is_ascii();
-        return match has_escapes && guess(bytes, None) == ISO_2022_JP {
+        let is_escaped = || detector_guess(Sample::start(bytes), None) == ISO_2022_JP;
+        return match has_escapes && is_escaped() {
             true => Decoded::lossy(bytes, ISO_2022_JP, CharsetFrom::Detected),
             false => utf8(CharsetFrom::Detected),
         };
@@ -172,37 +175,31 @@ fn valid_utf8<'a>(text: &'a str, label: Option<Label>) -> Decoded<'a> {
         .unwrap_or_else(|| utf8(CharsetFrom::Detected))
 }
 
-/// None if the bytes, which are not valid UTF-8, refute the label.
-fn as_labelled(bytes: &[u8], (label, from): Label) -> Option<Decoded<'_>> {
+/// Whether the bytes, which are not valid UTF-8, may be what a label says.
+fn is_plausible(sample: Sample<'_>, label: &'static Encoding) -> bool {
     if label == UTF_8 {
-        return unicode::is_mostly_utf8(bytes).then(|| Decoded::lossy(bytes, UTF_8, from));
+        return unicode::is_mostly_utf8(sample);
     }
-    let decoded = Decoded::lossy(bytes, label, from);
-    let is_plausible = !decoded.has_replacements || {
-        let replaced = decoded.text.matches(char::REPLACEMENT_CHARACTER).count();
-        replaced * MIN_TEXT_PER_REPLACEMENT < decoded.text.len()
-    };
-    is_plausible.then_some(decoded)
+    let (text, has_replacements) = sample.decode(label);
+    !has_replacements || {
+        let replaced = text.matches(char::REPLACEMENT_CHARACTER).count();
+        replaced * MIN_TEXT_PER_REPLACEMENT < text.len()
+    }
 }
 
 /// No label fits. Mostly UTF-8 is UTF-8 with replacements; the rest is what the
 /// detector takes it for.
-fn detected<'a>(bytes: &'a [u8], top_level_domain: Option<&str>) -> Decoded<'a> {
-    let encoding = match unicode::is_mostly_utf8(bytes) {
+fn guess(sample: Sample<'_>, top_level_domain: Option<&str>) -> &'static Encoding {
+    match unicode::is_mostly_utf8(sample) {
         true => UTF_8,
-        false => guess(bytes, top_level_domain),
-    };
-    Decoded::lossy(bytes, encoding, CharsetFrom::Detected)
+        false => detector_guess(sample, top_level_domain),
+    }
 }
 
 /// Never UTF-8: whoever calls has checked that.
-fn guess(bytes: &[u8], top_level_domain: Option<&str>) -> &'static Encoding {
-    let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
-    let sample = &bytes[first.saturating_sub(DETECTION_CONTEXT)..];
-    let is_whole = sample.len() <= MAX_DETECTION_SAMPLE;
-    let sample = &sample[..sample.len().min(MAX_DETECTION_SAMPLE)];
+fn detector_guess(sample: Sample<'_>, top_level_domain: Option<&str>) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
-    detector.feed(sample, is_whole);
+    detector.feed(sample.bytes(), sample.is_to_the_end());
     // The detector panics on a domain with a dot or not in lower-case ASCII.
     let domain = top_level_domain
         .filter(|name| name.is_ascii() && !name.contains('.'))

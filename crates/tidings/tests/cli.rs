@@ -92,6 +92,18 @@ fn a_wrong_configuration_exits_with_78_and_says_what_was_meant() {
 }
 
 #[test]
+fn too_little_memory_for_the_largest_body_is_a_wrong_configuration() {
+    let run = tidings(&["run", "--set", "memory.bodies_mib=64"]);
+    assert_eq!(run.code, 78, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("memory.bodies_mib = 64 is too small")
+            && run.stderr.contains("at least 112"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn url_shows_the_identity() {
     let run = tidings(&["url", "HTTP://Example.com:80/a/?utm_source=x&id=1#top"]);
     insta::assert_snapshot!(run.stdout, @"

@@ -48,7 +48,10 @@ async fn create_idle_store(address: &str) {
         .collect();
     store.complete(&completions).await.unwrap();
 
-    let deliveries = store.claim_deliveries("search", 2, MINUTE).await.unwrap();
+    let deliveries = store
+        .claim_deliveries("search", 2, u64::MAX, MINUTE)
+        .await
+        .unwrap();
     let refused = DeliveryVerdict::Dead {
         reason: "it is too long".to_owned(),
     };

@@ -26,6 +26,9 @@ pub(super) struct Provenance<'a> {
     pub(super) now: Timestamp,
 }
 
+/// The longest text that a document keeps: a book has less.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
 /// Fields of `raw_content` that the document has under other names.
 const DUPLICATED_FIELDS: [&str; 4] = ["url", "title", "raw_text", "word_count"];
 
@@ -45,6 +48,7 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
     for name in DUPLICATED_FIELDS {
         raw_content.remove(name);
     }
+    let (body_text, is_truncated) = start(article.text, MAX_TEXT_BYTES);
     let settings = &source.settings;
     let mut tags = settings.tags.clone();
     for tag in article.tags.map(|tags| tags.value).unwrap_or_default() {
@@ -63,7 +67,7 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
         origin: claim.origin.as_str().to_owned(),
         title: value(article.title).unwrap_or_default(),
         excerpt: article.excerpt,
-        body_text: article.text,
+        body_text,
         raw_html: provenance.raw_html,
         authors: article
             .authors
@@ -92,6 +96,7 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
             page_type: article.page_type.as_str().to_owned(),
             paywall: article.flags.paywall,
             cut: article.cut,
+            truncated: is_truncated,
         },
         robots: RobotsFlags {
             noindex: article.robots.noindex,
@@ -111,6 +116,18 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
         raw_content,
         ..Document::default()
     }
+}
+
+/// At most this many bytes of a text, and whether it has more.
+fn start(mut text: String, max_bytes: usize) -> (String, bool) {
+    let is_longer = text.len() > max_bytes;
+    let mut end = max_bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text.shrink_to_fit();
+    (text, is_longer)
 }
 
 fn quality(quality: Quality) -> ContentQuality {
@@ -137,4 +154,28 @@ pub(super) fn row(
         sketch,
         body: serde_json::to_string(document).ok()?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_cut_at_a_character() {
+        let rows = [
+            ("", 4, "", false),
+            ("harbour", 7, "harbour", false),
+            ("harbour", 4, "harb", true),
+            ("käse", 2, "k", true),
+            ("käse", 3, "kä", true),
+        ];
+        for (text, max_bytes, expected, is_longer) in rows {
+            let cut = start(text.to_owned(), max_bytes);
+            assert_eq!(
+                cut,
+                (expected.to_owned(), is_longer),
+                "{text} at {max_bytes}"
+            );
+        }
+    }
 }

@@ -226,6 +226,12 @@ mod tests {
                 "deferred 7",
             ),
             (Failure::Store { why: why() }, "deferred 30"),
+            (
+                Failure::NoMemory {
+                    waited: Duration::ZERO,
+                },
+                "deferred 30",
+            ),
         ];
         for (failure, expected) in rows {
             assert_eq!(summary(&of_failure(&failure, FIRST)), expected, "{failure}");

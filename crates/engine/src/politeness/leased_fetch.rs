@@ -15,12 +15,15 @@ use super::fetch_context::FetchContext;
 use super::host_throttle::Politeness;
 use super::polite_fetch::PoliteFetch;
 
+/// Retry delay of a request whose response found no memory.
+const NO_MEMORY_RETRY_DELAY: Duration = Duration::from_secs(30);
+
 /// How a polite request ended.
 #[derive(Debug)]
 pub(crate) enum FetchResult {
     Response(Box<Response>),
     Failed(Failure),
-    /// The host has no permit free; retry after this.
+    /// The host has no permit free, or this process no memory; retry after this.
     HostBusy(Duration),
 }
 
@@ -60,6 +63,7 @@ impl FetchContext {
         Ok(match result {
             Ok(response) => FetchResult::Response(Box::new(response)),
             Err(Failure::HostBusy { wait, .. }) => FetchResult::HostBusy(wait),
+            Err(Failure::NoMemory { .. }) => FetchResult::HostBusy(NO_MEMORY_RETRY_DELAY),
             Err(failure) => FetchResult::Failed(failure),
         })
     }

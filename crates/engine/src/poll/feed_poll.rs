@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use tidings_adapters::Pull;
 use tidings_feed::sitemap::{self as sitemaps, Sitemap};
-use tidings_feed::{Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
-use tidings_net::{Media, Purpose, Request, Response};
+use tidings_feed::{DefectKind, Defects, Feed as ParsedFeed, Hints as ParseHints, UpdatePeriod};
+use tidings_net::{Limits, Media, Purpose, Request, Response};
 use tidings_polling::Policy;
 use tidings_spider::Found;
 use tidings_store::{Feed, FeedClaim, Moment, Source};
@@ -20,6 +20,15 @@ use tracing::info;
 use super::feed_state::FeedState;
 use super::poll_error::PollError;
 use crate::sources::{LISTING, SourceSettings};
+
+/// Bytes that a feed costs for each byte of it: its items, and their submissions.
+const READING_COST: u64 = 2;
+/// Defects by which items are missing.
+const LOSSES: [DefectKind; 3] = [
+    DefectKind::TooMany,
+    DefectKind::Truncated,
+    DefectKind::DamagedGzip,
+];
 
 /// What a poll read.
 pub(super) enum FeedRead {
@@ -161,6 +170,17 @@ impl<'a> FeedPoll<'a> {
         request
     }
 
+    /// Bytes of memory that parsing the response may need beside it.
+    pub(super) fn reading_cost(&self, response: &Response, limits: &Limits) -> u64 {
+        let is_gzip = response.body.starts_with(&[0x1f, 0x8b]);
+        let bytes = match is_gzip {
+            true if self.is_sitemap() => limits.sitemap_bytes,
+            true => limits.feed_bytes,
+            false => response.body.len() as u64,
+        };
+        bytes * READING_COST
+    }
+
     pub(super) fn read(&mut self, response: &Response) -> FeedRead {
         self.bytes = response.wire_bytes;
         if response.status == 304 {
@@ -188,11 +208,13 @@ impl<'a> FeedPoll<'a> {
             ..ParseHints::default()
         };
         let read = match self.is_sitemap() {
-            true => {
-                sitemaps::parse(&response.body, &hints).map(|map| FeedRead::Sitemap(Box::new(map)))
-            }
+            true => sitemaps::parse(&response.body, &hints).map(|map| {
+                self.remark_losses(&map.defects, response);
+                FeedRead::Sitemap(Box::new(map))
+            }),
             false => tidings_feed::parse(&response.body, &hints).map(|feed| {
                 self.record_hints(&feed, response);
+                self.remark_losses(&feed.defects, response);
                 FeedRead::Feed(Box::new(feed))
             }),
         };
@@ -203,6 +225,20 @@ impl<'a> FeedPoll<'a> {
                 read
             }
             Err(error) => FeedRead::Failed(PollError::hard("content", error.to_string())),
+        }
+    }
+
+    /// Remarks that items are missing, and why.
+    fn remark_losses(&mut self, defects: &Defects, response: &Response) {
+        if response.is_cut {
+            let bytes = response.body.len();
+            let message = format!("larger than {bytes} bytes: what follows is not read");
+            return self.add_remark("content", message);
+        }
+        let is_loss = |kind: DefectKind| LOSSES.contains(&kind);
+        if let Some(defect) = defects.iter().find(|defect| is_loss(defect.kind)) {
+            let message = format!("{} at line {}: {}", defect.kind, defect.line, defect.detail);
+            self.add_remark("content", message);
         }
     }
 

@@ -59,18 +59,25 @@ impl Poller {
         }
         let request = poll.request(url);
         let politeness = poll.settings.feed_politeness();
+        // For what the feed is parsed into, until it is ingested.
+        let mut _room = None;
         let read = match self.context.fetch(request, politeness).await? {
             FetchResult::HostBusy(wait) => {
                 store.defer_feed(claim, wait).await?;
                 return Ok(None);
             }
             FetchResult::Failed(failure) => FeedRead::Failed(PollError::of_failure(&failure)),
-            FetchResult::Response(response) => match poll.read(&response) {
-                FeedRead::Failed(error) if poll.is_page(&response) => {
-                    FeedRead::Failed(self.find_feed_of_page(&mut poll, error).await)
+            FetchResult::Response(response) => {
+                let cost = poll.reading_cost(&response, self.context.client.limits());
+                _room = Some(self.context.client.memory().room_to_read(cost).await);
+                match poll.read(&response) {
+                    FeedRead::Failed(error) if poll.is_page(&response) => {
+                        drop(response);
+                        FeedRead::Failed(self.find_feed_of_page(&mut poll, error).await)
+                    }
+                    read => read,
                 }
-                read => read,
-            },
+            }
         };
         self.complete_poll(poll, read).await
     }

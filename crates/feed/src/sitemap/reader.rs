@@ -11,8 +11,9 @@ use crate::defect::DefectKind;
 use crate::tokens::{Tag, Token, Tokens};
 use crate::{date, html, namespace};
 
-/// Images, videos and alternates of one entry; more are dropped.
+/// Images, videos and alternates of one entry, and of all; more are dropped.
 const MAX_PARTS: usize = 1_000;
+const MAX_PARTS_OF_ALL: usize = 100_000;
 
 /// What the fields that are being read belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,8 @@ struct Reader<'a, 'c> {
     collector: Collector<'c>,
     entry: Option<Entry>,
     part: Part,
+    /// Images, videos and alternates so far.
+    parts: usize,
     /// The field that is open: its name and its value so far.
     field: Option<(&'a str, Value<'a>)>,
     is_stopped: bool,
@@ -47,6 +50,7 @@ pub(super) fn read<'a>(tokens: Tokens<'a>, root: Tag<'a>, collector: Collector<'
         collector,
         entry: None,
         part: Part::Entry,
+        parts: 0,
         field: None,
         is_stopped: false,
     };
@@ -146,7 +150,9 @@ impl<'a> Reader<'a, '_> {
 
     fn limited(&mut self, count: impl Fn(&Entry) -> usize) -> Option<&mut Entry> {
         let entry = self.entry.as_mut()?;
-        (count(entry) < MAX_PARTS).then_some(entry)
+        self.parts += 1;
+        let has_room = count(entry) < MAX_PARTS && self.parts <= MAX_PARTS_OF_ALL;
+        has_room.then_some(entry)
     }
 
     fn set(&mut self, name: &'a str, value: Cow<'_, str>) {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod addresses;
+mod body_memory;
 mod egress;
 mod hostile;
 mod in_flight;

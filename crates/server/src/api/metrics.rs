@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tidings_net::MemoryUse;
 use tidings_store::{ConnectionCounts, MaintenanceReport, Moment, OutboxState, Stats};
 
 use crate::app::App;
@@ -89,6 +90,7 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     register_sinks(&mut registry, &sinks, now);
     let report = store.maintenance_report().await?;
     register_maintenance(&mut registry, report.as_ref());
+    register_memory(&mut registry, app.client.memory().usage());
     app.request_metrics.register(&mut registry);
     let streams = app.streams.count() as i64;
     gauge(&mut registry, "streams", "Open live streams", streams);
@@ -137,6 +139,22 @@ fn register_maintenance(registry: &mut Registry, report: Option<&MaintenanceRepo
         "Expired rows that were removed, by table",
         removed,
     );
+}
+
+fn register_memory(registry: &mut Registry, usage: MemoryUse) {
+    let rows = [
+        ("used_bytes", "Memory that bodies hold", usage.used),
+        ("limit_bytes", "Memory that bodies may hold", usage.limit),
+        (
+            "waiting",
+            "Bodies that wait for memory",
+            usage.waiting as u64,
+        ),
+    ];
+    for (what, help, value) in rows {
+        let value = i64::try_from(value).unwrap_or(i64::MAX);
+        gauge(registry, &format!("body_memory_{what}"), help, value);
+    }
 }
 
 fn gauge(registry: &mut Registry, name: &str, help: &str, value: i64) {

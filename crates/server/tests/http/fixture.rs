@@ -151,7 +151,7 @@ impl Served {
             .await;
         let deliveries = self
             .store
-            .claim_deliveries(sink, 10, Duration::from_secs(60))
+            .claim_deliveries(sink, 10, u64::MAX, Duration::from_secs(60))
             .await
             .unwrap();
         let verdicts: Vec<_> = deliveries

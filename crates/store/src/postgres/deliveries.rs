@@ -2,15 +2,18 @@
 //! other, and a batch costs a few statements, whatever its size.
 
 use super::pool::Connection;
-use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
+use crate::delivery::{Delivery, DeliveryBatch, DeliveryVerdict, RetriedDeadLetters};
 use crate::error::{Result, StoreError};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::millis;
 use crate::storable::storable;
 
-/// The longest due first; what another claim has locked is skipped.
-const DUE: &str = "SELECT host_id, url_id, revision, attempts FROM deliveries
-    WHERE sink = $1 AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3 FOR UPDATE SKIP LOCKED";
+/// The longest due first, each with the size of its document, which needs no look at
+/// the document; what another claim has locked is skipped.
+const DUE: &str = "SELECT host_id, url_id, revision, attempts,
+        (SELECT octet_length(d.body) FROM documents d WHERE d.host_id = o.host_id AND d.url_id = o.url_id)
+    FROM deliveries o
+    WHERE sink = $1 AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3 FOR UPDATE OF o SKIP LOCKED";
 
 const LEASE: &str = "UPDATE deliveries d SET next_attempt_at = $4, attempts = d.attempts + 1
     FROM unnest($2::BIGINT[], $3::BYTEA[]) AS v(host_id, url_id)
@@ -63,6 +66,7 @@ pub(super) async fn claim(
     connection: &mut Connection<'_>,
     sink: &str,
     limit: u32,
+    max_bytes: u64,
     lease_ms: i64,
     now: i64,
 ) -> Result<Vec<Delivery>> {
@@ -82,7 +86,14 @@ pub(super) async fn claim(
             attempt: i64::from(row.get::<_, i32>(3)) + 1,
         })
     };
-    let claimed = rows.iter().map(delivery).collect::<Result<Vec<_>>>()?;
+    let mut batch = DeliveryBatch::new(max_bytes);
+    for row in &rows {
+        let bytes = row.get::<_, Option<i32>>(4).unwrap_or(0);
+        if !batch.add(delivery(row)?, i64::from(bytes)) {
+            break;
+        }
+    }
+    let claimed = batch.deliveries;
     let mut columns = Columns::default();
     for delivery in &claimed {
         columns.add(delivery);

@@ -2,15 +2,19 @@
 
 use rusqlite::{Connection, params};
 
-use crate::delivery::{Delivery, DeliveryVerdict, RetriedDeadLetters};
+use crate::delivery::{Delivery, DeliveryBatch, DeliveryVerdict, RetriedDeadLetters};
 use crate::ids::{FrontierId, HostId, UrlId};
 use crate::moment::millis;
 use crate::storable::storable;
 
-const CLAIM: &str = "UPDATE deliveries SET next_attempt_at = ?1, attempts = attempts + 1
-    WHERE sink = ?2 AND (host_id, url_id) IN
-        (SELECT host_id, url_id FROM deliveries WHERE sink = ?2 AND next_attempt_at <= ?3 ORDER BY next_attempt_at LIMIT ?4)
-    RETURNING host_id, url_id, revision, attempts";
+/// The longest due first, each with the size of its document, which is read from
+/// the row's header and not from the document.
+const DUE: &str = "SELECT host_id, url_id, revision, attempts + 1,
+        coalesce((SELECT octet_length(d.body) FROM documents d WHERE d.host_id = o.host_id AND d.url_id = o.url_id), 0)
+    FROM deliveries o WHERE sink = ?1 AND next_attempt_at <= ?2 ORDER BY next_attempt_at LIMIT ?3";
+
+const LEASE: &str = "UPDATE deliveries SET next_attempt_at = ?4, attempts = attempts + 1
+    WHERE sink = ?1 AND host_id = ?2 AND url_id = ?3";
 
 const END: &str = "DELETE FROM deliveries WHERE sink = ?1 AND host_id = ?2 AND url_id = ?3 AND revision = ?4 AND attempts = ?5";
 
@@ -36,22 +40,33 @@ pub(super) fn claim(
     connection: &Connection,
     sink: &str,
     limit: u32,
+    max_bytes: u64,
     lease_ms: i64,
     now: i64,
 ) -> rusqlite::Result<Vec<Delivery>> {
     let until = now.saturating_add(lease_ms);
-    let mut claim = connection.prepare_cached(CLAIM)?;
-    let claimed = claim.query_map(params![until, sink, now, limit], |row| {
-        Ok(Delivery {
+    let mut due = connection.prepare_cached(DUE)?;
+    let mut lease = connection.prepare_cached(LEASE)?;
+    let mut batch = DeliveryBatch::new(max_bytes);
+    let mut rows = due.query(params![sink, now, limit])?;
+    while let Some(row) = rows.next()? {
+        let delivery = Delivery {
             id: FrontierId {
                 host: HostId(row.get(0)?),
                 url: UrlId(row.get(1)?),
             },
             revision: row.get(2)?,
             attempt: row.get(3)?,
-        })
-    })?;
-    claimed.collect()
+        };
+        if !batch.add(delivery, row.get(4)?) {
+            break;
+        }
+    }
+    drop(rows);
+    for delivery in &batch.deliveries {
+        lease.execute(params![sink, delivery.id.host.0, delivery.id.url.0, until])?;
+    }
+    Ok(batch.deliveries)
 }
 
 pub(super) fn complete(

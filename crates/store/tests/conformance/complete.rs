@@ -302,13 +302,13 @@ async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
     }
     let deliveries = t
         .store
-        .claim_deliveries("search", 10, MINUTE)
+        .claim_deliveries("search", 10, u64::MAX, MINUTE)
         .await
         .unwrap();
     assert_eq!(deliveries.len(), 3);
     assert_eq!(
         t.store
-            .claim_deliveries("search", 10, MINUTE)
+            .claim_deliveries("search", 10, u64::MAX, MINUTE)
             .await
             .unwrap(),
         [],
@@ -355,7 +355,7 @@ async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
     t.advance(SECOND);
     let again = t
         .store
-        .claim_deliveries("search", 10, MINUTE)
+        .claim_deliveries("search", 10, u64::MAX, MINUTE)
         .await
         .unwrap();
     assert_eq!((again.len(), again[0].attempt), (1, 2));
@@ -363,7 +363,7 @@ async fn every_sink_gets_one_delivery_and_every_delivery_a_verdict(t: Fixture) {
     t.advance(MINUTE);
     let newer = t
         .store
-        .claim_deliveries("search", 10, MINUTE)
+        .claim_deliveries("search", 10, u64::MAX, MINUTE)
         .await
         .unwrap();
     t.store

@@ -18,6 +18,7 @@ on_both_engines!(
     dead_letters_without_a_document_are_counted,
     a_batch_of_verdicts_is_completed_delivery_by_delivery,
     the_outbox_has_a_limit,
+    a_claim_has_no_more_bytes_than_wanted_but_one_document,
     enabling_a_sink_queues_what_it_missed,
     a_registered_sink_stays_disabled_until_it_is_enabled,
     a_removed_sink_leaves_nothing_behind,
@@ -55,7 +56,10 @@ pub(crate) async fn fetch(t: &Fixture, url: &str, text: &str) {
 }
 
 async fn claim(t: &Fixture) -> Vec<Delivery> {
-    t.store.claim_deliveries("s", 100, MINUTE).await.unwrap()
+    t.store
+        .claim_deliveries("s", 100, u64::MAX, MINUTE)
+        .await
+        .unwrap()
 }
 
 async fn complete(t: &Fixture, deliveries: &[Delivery], verdict: &DeliveryVerdict) {
@@ -96,6 +100,33 @@ async fn an_accepted_delivery_is_counted_once(t: Fixture) {
     complete(&t, &deliveries, &DeliveryVerdict::Accepted).await;
     assert_eq!(state(&t).await, (2, 0, 0));
     assert_eq!(t.store.next_delivery_due("s").await.unwrap(), None);
+}
+
+async fn a_claim_has_no_more_bytes_than_wanted_but_one_document(t: Fixture) {
+    t.store.register_sink("s", false).await.unwrap();
+    for (at, bytes) in [(1, 1000), (2, 5000), (3, 900), (4, 900), (5, 10)] {
+        let text = format!("{at}{}", "é".repeat(bytes / 2));
+        fetch(&t, &format!("https://a.example/{at}"), &text).await;
+    }
+    let claim = async |max_docs, max_bytes| {
+        let claimed = t.store.claim_deliveries("s", max_docs, max_bytes, MINUTE);
+        claimed.await.unwrap().len()
+    };
+    // What does not fit stays for the next claim, in its place.
+    assert_eq!(
+        claim(100, 2000).await,
+        1,
+        "the second is too large for both"
+    );
+    assert_eq!(
+        claim(100, 2000).await,
+        1,
+        "too large, and delivered all the same"
+    );
+    assert_eq!(claim(100, 2000).await, 3);
+    assert_eq!(claim(100, 2000).await, 0);
+    t.advance(HOUR);
+    assert_eq!(claim(2, u64::MAX).await, 2);
 }
 
 async fn a_replay_delivers_earlier_documents_again(t: Fixture) {

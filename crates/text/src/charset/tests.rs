@@ -327,7 +327,7 @@ fn utf8_is_borrowed() {
 
 #[test]
 fn a_text_that_is_ascii_for_long_is_detected_by_what_follows() {
-    let mut bytes = vec![b' '; 2 * MAX_DETECTION_SAMPLE];
+    let mut bytes = vec![b' '; 2 * sample::MAX_BYTES];
     let (russian, _, _) = encoding_rs::WINDOWS_1251
         .encode("Это обычная страница на русском языке, и её кодировка нигде не указана.");
     bytes.extend_from_slice(&russian);
@@ -349,4 +349,26 @@ proptest! {
         let decoded = decode(&bytes, &hints);
         prop_assert!(!decoded.charset.is_empty());
     }
+}
+
+/// The decision is by the first 64 KiB that matter: nothing behind them is looked at.
+#[test]
+fn what_is_behind_the_sample_decides_nothing() {
+    let latin = |times: usize| b"caf\xe9 au lait, d\xe9j\xe0 vu. ".repeat(times);
+    let russian = "Утро в гавани. ".repeat(100_000).into_bytes();
+    let mislabelled = Hints {
+        label: Some("utf-8"),
+        ..Hints::default()
+    };
+    for tail in [latin(100_000), russian.clone(), vec![0xff; 2 << 20]] {
+        let bytes = [latin(5_000), tail].concat();
+        assert_eq!(decode(&bytes, &mislabelled).charset, "windows-1252");
+    }
+    // A label that the start refutes is not tried on the rest.
+    let bytes = [b"\x81\xff\xfe\xfd".repeat(30_000), russian].concat();
+    let label = Hints {
+        label: Some("shift_jis"),
+        ..Hints::default()
+    };
+    assert_ne!(decode(&bytes, &label).charset, "Shift_JIS");
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{UTF_8, UTF_16BE, UTF_16LE};
 
+use super::sample::Sample;
 use super::{CharsetFrom, Decoded};
 
 /// The text of a document that starts with a byte order mark, or as only UTF-16
@@ -32,7 +33,8 @@ pub(super) fn by_signature(bytes: &[u8]) -> Option<Decoded<'_>> {
     };
     let decoded = Decoded::lossy(rest, encoding, from);
     // A mark in front of another encoding: some editors add it blindly.
-    let is_wrong = decoded.has_replacements && encoding == UTF_8 && !is_mostly_utf8(rest);
+    let is_wrong =
+        decoded.has_replacements && encoding == UTF_8 && !is_mostly_utf8(Sample::start(rest));
     (!is_wrong).then_some(decoded)
 }
 
@@ -85,9 +87,10 @@ fn has_every_other_zero(bytes: &[u8]) -> bool {
 /// Whether the bytes above ASCII are mostly parts of valid UTF-8 sequences. A
 /// single bad byte in plain ASCII is not: the old default of the web is the
 /// better guess for a lone accented letter.
-pub(super) fn is_mostly_utf8(bytes: &[u8]) -> bool {
+pub(super) fn is_mostly_utf8(sample: Sample<'_>) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
-    for chunk in bytes.utf8_chunks() {
+    // One that the sample cuts counts as one invalid: too little to matter.
+    for chunk in sample.bytes().utf8_chunks() {
         valid += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
         invalid += usize::from(!chunk.invalid().is_empty());
     }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tidings_net::{Credentials, Egress, IpNet, Limits, NetOptions, Proxy, read_authorities};
+use tidings_net::{
+    BodyMemory, Credentials, Egress, IpNet, Limits, NetOptions, Proxy, read_authorities,
+};
 
 use super::Settings;
 use super::table::{items, port_range};
@@ -21,6 +23,10 @@ pub(crate) struct NetConfig {
 }
 
 const MIB: u64 = 1024 * 1024;
+
+/// A response that finds no memory for so long is put back: its peer would not
+/// wait much longer.
+const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 impl NetConfig {
     pub(super) fn from_settings(settings: &Settings) -> Self {
@@ -43,6 +49,10 @@ impl NetConfig {
                 redirects: settings.get("net.redirects"),
                 ..Limits::default()
             },
+            memory: BodyMemory::new(
+                settings.get::<u64>("memory.bodies_mib") * MIB,
+                MAX_MEMORY_WAIT,
+            ),
             egress: egress(settings.text("egress.allow"), settings.text("egress.ports")),
             addresses: items(settings.text("net.addresses"))
                 .filter_map(|item| item.parse().ok())
@@ -95,6 +105,7 @@ impl NetConfig {
         let options = self.options()?;
         Ok(NetOptions {
             egress: self.sink_egress.clone(),
+            memory: BodyMemory::default(),
             credentials: Vec::new(),
             // A sink may not be reachable from every source address or proxy.
             addresses: Vec::new(),
@@ -109,6 +120,7 @@ impl NetConfig {
     /// The options of a client, with the files read.
     pub(crate) fn options(&self) -> Result<NetOptions, Failure> {
         let mut options = self.options.clone();
+        check_memory(&options)?;
         if let Some(path) = &self.ca_file {
             let read = read_authorities(path).map_err(|error| anyhow!(error));
             let place = || format!("net.ca_file {} can't be loaded", path.display());
@@ -122,6 +134,20 @@ impl NetConfig {
         }
         Ok(options)
     }
+}
+
+/// A body that could never be read would be put back for ever.
+fn check_memory(options: &NetOptions) -> Result<(), Failure> {
+    let limit = options.memory.usage().limit;
+    let least = BodyMemory::min_bytes(options.limits.largest_body());
+    if limit >= least {
+        return Ok(());
+    }
+    Err(Failure::InvalidConfig(anyhow!(
+        "memory.bodies_mib = {} is too small for the largest of net.page_mib, net.feed_mib and net.sitemap_mib; set it to at least {}",
+        limit / MIB,
+        least.div_ceil(MIB)
+    )))
 }
 
 fn egress(allow: &str, ports: &str) -> Egress {

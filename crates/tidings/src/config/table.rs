@@ -138,6 +138,16 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "max size of a sitemap, decompressed",
     },
     Setting {
+        key: "memory.bodies_mib",
+        other_names: &[],
+        default: "128",
+        kind: Kind::Number {
+            min: 1,
+            max: 1_048_576,
+        },
+        about: "memory for the bodies of all responses together; who finds no room waits",
+    },
+    Setting {
         key: "net.redirects",
         other_names: &[],
         default: "5",
