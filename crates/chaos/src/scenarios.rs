@@ -200,6 +200,12 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         "under 256 MB; small pages do not wait for them, and none is lost"
     ),
     scenario!(
+        "256 slow pages of 10 MB",
+        SQLITE,
+        memory::more_slow_pages,
+        "under 512 MB; small pages do not wait for them, and none is lost"
+    ),
+    scenario!(
         "feeds of empty items",
         SQLITE,
         memory::empty_items,
