@@ -4,8 +4,8 @@
 use crate::scenario::Scenario;
 use crate::setting::Engine;
 use crate::{
-    backup, clocks, configurations, connections, crashes, database, embedded, hostile_input, index,
-    machines, memory, peers, queue,
+    backup, clocks, configurations, connections, crashes, database, embedded, hostile_input,
+    hostile_sources, index, machines, memory, peers, queue,
 };
 
 const BOTH: &[Engine] = &[Engine::Sqlite, Engine::Postgres];
@@ -192,6 +192,12 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         SQLITE,
         peers::hostile_responses,
         "each fails with its own error code, within its limits; under 256 MB"
+    ),
+    scenario!(
+        "hostile sources beside honest ones",
+        BOTH,
+        hostile_sources::beside_honest_ones,
+        "honest articles take at most 1.1 times as long as alone (in the full form); doctor names the hostile sources"
     ),
     scenario!(
         "64 slow pages of 10 MB",
