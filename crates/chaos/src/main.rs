@@ -13,6 +13,7 @@ mod database;
 mod embedded;
 mod environment;
 mod hostile_input;
+mod hostile_sources;
 mod index;
 mod ledger;
 mod loopback;

@@ -4,8 +4,8 @@
 use crate::scenario::Scenario;
 use crate::setting::Engine;
 use crate::{
-    backup, clocks, configurations, connections, crashes, database, embedded, hostile_input, index,
-    machines, memory, peers, queue,
+    backup, clocks, configurations, connections, crashes, database, embedded, hostile_input,
+    hostile_sources, index, machines, memory, peers, queue,
 };
 
 const BOTH: &[Engine] = &[Engine::Sqlite, Engine::Postgres];
@@ -194,10 +194,22 @@ pub(crate) static SCENARIOS: &[Scenario] = &[
         "each fails with its own error code, within its limits; under 256 MB"
     ),
     scenario!(
+        "hostile sources beside honest ones",
+        BOTH,
+        hostile_sources::beside_honest_ones,
+        "honest articles take at most 1.1 times as long as alone (in the full form); doctor names the hostile sources"
+    ),
+    scenario!(
         "64 slow pages of 10 MB",
         SQLITE,
         memory::slow_pages,
         "under 256 MB; small pages do not wait for them, and none is lost"
+    ),
+    scenario!(
+        "256 slow pages of 10 MB",
+        SQLITE,
+        memory::more_slow_pages,
+        "under 512 MB; small pages do not wait for them, and none is lost"
     ),
     scenario!(
         "feeds of empty items",

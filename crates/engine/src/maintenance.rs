@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use tidings_store::{ExpiringTable, Pruning, Result, SharedValue, Store};
 use tokio::sync::Notify;
 use tracing::{debug, info, warn};
+
+use crate::fetch::PageArchive;
 
 /// The shared value that holds the lease, and between two passes the time of the next.
 const LEASE_KEY: &str = "maintenance";
@@ -17,6 +19,9 @@ const LEASE: Duration = Duration::from_secs(30);
 const PASS_INTERVAL: Duration = Duration::from_secs(5);
 /// Between two passes that look for expired rows.
 const PRUNE_INTERVAL: Duration = Duration::from_secs(300);
+
+/// Between two searches for expired pages: they look at every file.
+const PRUNE_PAGES_INTERVAL: Duration = HOUR;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -31,6 +36,8 @@ pub struct Retention {
     pub idempotency: Duration,
     pub audit: Duration,
     pub runs: Duration,
+    /// Of the page archive; none: for ever.
+    pub pages: Option<Duration>,
 }
 
 impl Default for Retention {
@@ -43,6 +50,7 @@ impl Default for Retention {
             idempotency: DAY,
             audit: 365 * DAY,
             runs: 90 * DAY,
+            pages: None,
         }
     }
 }
@@ -66,6 +74,7 @@ impl Retention {
 pub struct Maintenance {
     store: Store,
     retention: Retention,
+    page_archive: Option<PageArchive>,
     is_stopping: AtomicBool,
     stop: Notify,
 }
@@ -75,20 +84,35 @@ impl Maintenance {
         Self {
             store,
             retention,
+            page_archive: None,
             is_stopping: AtomicBool::new(false),
             stop: Notify::new(),
+        }
+    }
+
+    /// The page archive of this node, which no other process can reach.
+    #[must_use]
+    pub fn with_page_archive(self, page_archive: PageArchive) -> Self {
+        Self {
+            page_archive: Some(page_archive),
+            ..self
         }
     }
 
     /// Runs until `stop` is done; a batch that has begun is finished.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let passes = async {
+            let mut pages_pruned_at: Option<Instant> = None;
             while !self.is_stopping.load(Ordering::SeqCst) {
                 // An outage of the store ends; the loop must outlive it.
                 let pause = self.run_if_due().await.unwrap_or_else(|error| {
                     warn!(%error, "maintenance failed; retried in {PASS_INTERVAL:?}");
                     PASS_INTERVAL
                 });
+                if pages_pruned_at.is_none_or(|at| at.elapsed() >= PRUNE_PAGES_INTERVAL) {
+                    pages_pruned_at = Some(Instant::now());
+                    self.prune_pages().await;
+                }
                 // Woken early only to stop.
                 let _ = tokio::time::timeout(pause, self.stop.notified()).await;
             }
@@ -127,6 +151,21 @@ impl Maintenance {
             self.replace_lease(Some(lease), PASS_INTERVAL).await?;
         }
         Ok(PASS_INTERVAL)
+    }
+
+    /// Deletes pages of the archive that have expired. Files are this node's alone, so
+    /// no lease is needed.
+    async fn prune_pages(&self) {
+        let (Some(archive), Some(ttl)) = (self.page_archive.clone(), self.retention.pages) else {
+            return;
+        };
+        let pruning = tokio::task::spawn_blocking(move || archive.prune(ttl, SystemTime::now()));
+        match pruning.await {
+            Ok(Ok(0)) => {}
+            Ok(Ok(removed)) => info!(removed, "expired pages removed from the archive"),
+            Ok(Err(error)) => warn!(%error, "cannot remove expired pages from the archive"),
+            Err(error) => warn!(%error, "removal of expired pages panicked"),
+        }
     }
 
     async fn fold_counts(&self) -> Result<()> {

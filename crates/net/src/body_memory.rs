@@ -1,7 +1,7 @@
 //! One budget for all bodies that a process holds: those that are being read, and
 //! what is made of them.
 //!
-//! A body grows in steps: 64 KiB, 1 MiB, its limit. Each step has a share of the
+//! A body grows in steps: 64 KiB, 256 KiB, 1 MiB, its limit. Each step has a share of the
 //! budget of its own, and a body gets the room of a whole step at once, first come
 //! first served. So there is no deadlock: shares are acquired in one order, and who
 //! has room of the last one has all that it needs. Small bodies never wait behind
@@ -22,11 +22,13 @@ const MIB: u64 = 1024 * 1024;
 /// Permits count kibibytes, so that a permit count fits any body.
 const UNIT: u64 = 1024;
 /// The sizes at which a body needs more room; the last step ends at its limit.
-const STEPS: [u64; 3] = [64 * 1024, MIB, u64::MAX];
-/// Sixteenths of the budget, by step.
-const STEP_SHARES: [u64; 3] = [2, 3, 7];
-/// Sixteenths for what is made of bodies.
-const READING_SHARE: u64 = 4;
+const STEPS: [u64; 4] = [64 * 1024, 256 * 1024, MIB, u64::MAX];
+/// Parts of the budget, by step: most pages end within the first two, and the largest
+/// sitemap needs the last almost alone.
+const STEP_SHARES: [u64; 4] = [4, 6, 4, 13];
+/// Parts for what is made of bodies.
+const READING_SHARE: u64 = 5;
+const PARTS: u64 = 32;
 /// Budget of a client that has none: more than any machine has.
 const UNLIMITED: u64 = 1 << 40;
 
@@ -37,7 +39,7 @@ pub struct BodyMemory(Arc<Shares>);
 #[derive(Debug)]
 struct Shares {
     limit: u64,
-    steps: [Share; 3],
+    steps: [Share; 4],
     reading: Share,
     waiting: AtomicUsize,
     max_wait: Duration,
@@ -61,8 +63,8 @@ pub struct MemoryUse {
 impl BodyMemory {
     /// A body that gets no room for `max_wait` fails.
     pub fn new(limit: u64, max_wait: Duration) -> Self {
-        let share = |sixteenths: u64| {
-            let units = limit / UNIT * sixteenths / 16;
+        let share = |parts: u64| {
+            let units = limit / UNIT * parts / PARTS;
             Share {
                 room: Arc::new(Semaphore::new(units as usize)),
                 units,
@@ -79,8 +81,8 @@ impl BodyMemory {
 
     /// The smallest budget in which a body of this size fits.
     pub fn min_bytes(largest_body: u64) -> u64 {
-        let last_step = largest_body.saturating_sub(STEPS[1]).max(STEPS[1]);
-        (last_step * 16).div_ceil(STEP_SHARES[2])
+        let last_step = largest_body.saturating_sub(STEPS[2]).max(STEPS[2]);
+        (last_step * PARTS).div_ceil(STEP_SHARES[3])
     }
 
     pub fn usage(&self) -> MemoryUse {
@@ -218,6 +220,8 @@ mod tests {
         let mut room = body(&memory, 1).await.unwrap();
         assert_eq!(memory.usage().used, 64 * 1024);
         room.grow(PAGE).await.unwrap();
+        assert_eq!(memory.usage().used, 256 * 1024);
+        room.grow(PAGE).await.unwrap();
         assert_eq!(memory.usage().used, MIB);
         room.grow(PAGE).await.unwrap();
         assert_eq!(memory.usage().used, PAGE);
@@ -234,7 +238,7 @@ mod tests {
         while let Ok(room) = body(&memory, PAGE).await {
             huge.push(room);
         }
-        assert_eq!(huge.len(), 6, "7 of 16 parts of 128 MiB for 9 MiB each");
+        assert_eq!(huge.len(), 5, "13 of 32 parts of 128 MiB for 9 MiB each");
         assert!(memory.usage().used <= 128 * MIB);
         let small = body(&memory, MIB).await.unwrap();
         // Whoever waits gets the room of the first that ends.
@@ -257,7 +261,7 @@ mod tests {
     async fn the_largest_body_of_the_smallest_budget_fits_and_in_less_it_does_not() {
         let largest = 50 * MIB;
         let least = BodyMemory::min_bytes(largest);
-        assert_eq!(least, 112 * MIB);
+        assert_eq!(least.div_ceil(MIB), 121);
         for (budget, fits) in [(least, true), (least / 2, false)] {
             let memory = BodyMemory::new(budget, Duration::from_millis(20));
             let mut room = memory.body();
@@ -272,7 +276,7 @@ mod tests {
     async fn what_is_larger_than_the_share_is_read_alone() {
         let memory = memory();
         let all = memory.room_to_read(500 * MIB).await;
-        assert_eq!(memory.usage().used, 32 * MIB);
+        assert_eq!(memory.usage().used, 20 * MIB);
         let other = memory.clone();
         let second = tokio::spawn(async move { other.room_to_read(1).await });
         tokio::task::yield_now().await;

@@ -238,6 +238,7 @@ fn retention(settings: &Settings) -> Retention {
         idempotency: hours("retention.idempotency_hours"),
         audit: days("retention.audit_days"),
         runs: days("retention.runs_days"),
+        pages: Some(days("retention.pages_days")).filter(|ttl| !ttl.is_zero()),
     }
 }
 

@@ -102,7 +102,8 @@ impl Roles {
             }),
             server: Mutex::new(server),
             deliverer,
-            maintenance: Maintenance::new(store.clone(), config.retention),
+            maintenance: Maintenance::new(store.clone(), config.retention)
+                .with_page_archive(page_archive(config)),
             poller: roles.contains(&Role::Poll).then(poller),
             worker: roles.contains(&Role::Fetch).then(worker),
         })
@@ -245,9 +246,13 @@ fn poll_options(config: &Config) -> PollOptions {
     }
 }
 
+fn page_archive(config: &Config) -> PageArchive {
+    PageArchive::in_folder(config.data_dir().join("pages"))
+}
+
 fn fetch_options(config: &Config) -> FetchOptions {
     let options = FetchOptions::default();
-    let pages = || PageArchive::in_folder(config.data_dir().join("pages"));
+    let pages = || page_archive(config);
     FetchOptions {
         concurrency: config.fetch.concurrency,
         threads: config.fetch.extract_threads.unwrap_or(options.threads),

@@ -1,10 +1,11 @@
 //! The page archive: raw pages, compressed, in a folder; one file per content,
 //! named by its hash. Written under a temporary name first, so that a file with
-//! its final name is complete. Never deletes.
+//! its final name is complete.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 use tidings_text::hex;
@@ -27,6 +28,9 @@ impl PageArchive {
         let name = hex::encode(Sha256::digest(page));
         let path = self.path(&name);
         if path.exists() {
+            // It counts as new: [`PageArchive::prune`] goes by this time.
+            let file = fs::File::options().append(true).open(&path)?;
+            file.set_modified(SystemTime::now())?;
             return Ok(name);
         }
         let folder = path.parent().unwrap_or(&self.folder);
@@ -55,6 +59,27 @@ impl PageArchive {
         zstd::stream::decode_all(fs::File::open(self.path(name))?)
     }
 
+    /// Deletes pages that were last saved longer ago; returns how many.
+    pub fn prune(&self, ttl: Duration, now: SystemTime) -> io::Result<u64> {
+        let mut removed = 0;
+        let folders = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            folders => folders?,
+        };
+        for folder in folders {
+            for file in fs::read_dir(folder?.path())? {
+                let file = file?;
+                let age = now.duration_since(file.metadata()?.modified()?);
+                // One from the future is new.
+                if age.unwrap_or_default() > ttl {
+                    fs::remove_file(file.path())?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
     fn path(&self, name: &str) -> PathBuf {
         let (prefix, rest) = name.split_at(2);
         self.folder.join(prefix).join(format!("{rest}.html.zst"))
@@ -80,5 +105,24 @@ mod tests {
         for name in ["../../etc/passwd", "", "ab"] {
             assert!(archive.read(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn pages_that_were_saved_long_ago_are_deleted() {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let folder = tempfile::tempdir().unwrap();
+        let archive = PageArchive::in_folder(folder.path().join("pages"));
+        let now = SystemTime::now();
+        assert_eq!(archive.prune(DAY, now).unwrap(), 0, "there is none yet");
+        let names = ["one", "two", "three"].map(|page| archive.save(page.as_bytes()).unwrap());
+        for name in &names[..2] {
+            let file = fs::File::options().append(true).open(archive.path(name));
+            file.unwrap().set_modified(now - 3 * DAY).unwrap();
+        }
+        // A page that is served again is not old.
+        archive.save(b"two").unwrap();
+        assert_eq!(archive.prune(2 * DAY, now).unwrap(), 1);
+        let is_there = names.map(|name| archive.read(&name).is_ok());
+        assert_eq!(is_there, [false, true, true]);
     }
 }

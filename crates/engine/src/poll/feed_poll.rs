@@ -18,7 +18,7 @@ use tidings_url::FetchUrl;
 use tracing::info;
 
 use super::feed_state::FeedState;
-use super::poll_error::PollError;
+use super::poll_error::{LIMITED, PollError};
 use crate::sources::{LISTING, SourceSettings};
 
 /// Bytes that a feed costs for each byte of it: its items, and their submissions.
@@ -233,12 +233,16 @@ impl<'a> FeedPoll<'a> {
         if response.is_cut {
             let bytes = response.body.len();
             let message = format!("larger than {bytes} bytes: what follows is not read");
-            return self.add_remark("content", message);
+            return self.add_remark(LIMITED, message);
         }
         let is_loss = |kind: DefectKind| LOSSES.contains(&kind);
         if let Some(defect) = defects.iter().find(|defect| is_loss(defect.kind)) {
             let message = format!("{} at line {}: {}", defect.kind, defect.line, defect.detail);
-            self.add_remark("content", message);
+            let class = match defect.kind {
+                DefectKind::TooMany => LIMITED,
+                _ => "content",
+            };
+            self.add_remark(class, message);
         }
     }
 
@@ -287,7 +291,15 @@ impl<'a> FeedPoll<'a> {
 
     /// Adds a remark, shown like an error though the poll succeeded.
     pub(super) fn add_remark(&mut self, class: &'static str, message: String) {
-        self.remark.get_or_insert((class, message));
+        match &mut self.remark {
+            None => self.remark = Some((class, message)),
+            // That a limit was reached is reported beside what else was remarked.
+            Some((known, text)) if class == LIMITED => {
+                *known = LIMITED;
+                *text = format!("{text}; {message}");
+            }
+            Some(_) => {}
+        }
     }
 }
 

@@ -1,17 +1,22 @@
 //! Ingests what a feed, sitemap or service lists: submits it to the frontier in
 //! batches, each URL once, and nothing when the list is the same as before.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use tidings_adapters::Pull;
 use tidings_feed::Feed as ParsedFeed;
 use tidings_feed::sitemap::{Sitemap, SitemapKind};
+use tidings_net::{Purpose, Request};
 use tidings_store::{Result, Submission, TitleHash, Verdict};
+use tidings_url::FetchUrl;
 
 use super::feed_poll::{FeedPoll, timestamp};
 use super::items::{self, Listed, title_hash};
 use super::poll_error::LIMITED;
-use super::sitemap_index::follow_index;
+use super::sitemap_index::{follow_index, named_by_host, robots_of_other_sites};
 use super::{PollOutcome, Poller, adapter_items, sitemap};
+use crate::politeness::{FetchResult, Politeness};
 
 /// Items per submission.
 const BATCH: usize = 2000;
@@ -63,9 +68,10 @@ impl Poller {
         if map.kind == SitemapKind::Index {
             let interval = i64::from(poll.settings.sitemap_interval_hours) * 3_600_000;
             let store = &self.context.store;
-            let (url, depth) = (poll.url(), poll.state.depth);
+            let url = poll.url();
+            let named = self.named_by_other_sites(map, &url).await;
             let left_out =
-                follow_index(store, map, &url, &poll.feed, depth, interval, poll.now).await?;
+                follow_index(store, map, &named, &url, &poll.feed, interval, poll.now).await?;
             if let Some(reason) = left_out.reason() {
                 poll.add_remark(LIMITED, reason);
             }
@@ -85,6 +91,22 @@ impl Poller {
             .collect();
         let titles = vec![None; map.entries.len()];
         self.ingest_listed(poll, listed, dates, &titles).await
+    }
+
+    /// The sitemaps of an index on other sites that robots.txt there names.
+    async fn named_by_other_sites(&self, index: &Sitemap, own_url: &FetchUrl) -> HashSet<String> {
+        let mut named = HashSet::new();
+        for robots in robots_of_other_sites(index, own_url) {
+            // With the permit of its host; the rules are cached then.
+            let request = Request::get(robots.clone(), Purpose::Robots);
+            let fetched = self.context.fetch(request, Politeness::default()).await;
+            if let Ok(FetchResult::Response(_)) = fetched
+                && let Ok(rules) = self.context.robots.rules(&robots).await
+            {
+                named.extend(named_by_host(index, own_url, &robots, &rules.sitemaps));
+            }
+        }
+        named
     }
 
     /// Ingests the items of a service; only then is its cursor stored.

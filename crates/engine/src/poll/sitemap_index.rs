@@ -75,22 +75,69 @@ impl LeftOut {
     }
 }
 
+/// Other sites whose robots.txt is read because of one index.
+const MAX_OTHER_SITES: usize = 5;
+
+/// The robots.txt of each other site that an index leads to: it may name the sitemaps
+/// that are published there for this one.
+pub(super) fn robots_of_other_sites(index: &Sitemap, own_url: &FetchUrl) -> Vec<FetchUrl> {
+    let mut found: Vec<FetchUrl> = Vec::new();
+    for entry in &index.entries {
+        if let Ok(url) = own_url.join(&entry.url)
+            && !url.is_same_site(own_url)
+            && let Ok(robots) = url.join("/robots.txt")
+            && !found.contains(&robots)
+        {
+            found.push(robots);
+            if found.len() == MAX_OTHER_SITES {
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The sitemaps of an index that the robots.txt of their own host names, or whose
+/// host names the index.
+pub(super) fn named_by_host(
+    index: &Sitemap,
+    own_url: &FetchUrl,
+    robots: &FetchUrl,
+    named: &[String],
+) -> Vec<String> {
+    let named: HashSet<String> = named
+        .iter()
+        .filter_map(|named| robots.join(named).ok())
+        .map(|named| named.as_str().to_owned())
+        .collect();
+    let names_index = named.contains(own_url.as_str());
+    let entries = index.entries.iter();
+    let urls = entries.filter_map(|entry| own_url.join(&entry.url).ok());
+    let is_named = |url: &FetchUrl| {
+        url.host() == robots.host() && (names_index || named.contains(url.as_str()))
+    };
+    urls.filter(is_named)
+        .map(|url| url.as_str().to_owned())
+        .collect()
+}
+
 /// Adds the sitemaps of an index, and makes those due that have changed since their
-/// last poll.
+/// last poll. Of other sites only those in `named` are followed.
 pub(super) async fn follow_index(
     store: &Store,
     index: &Sitemap,
+    named: &HashSet<String>,
     own_url: &FetchUrl,
     own: &Feed,
-    depth: usize,
     interval_ms: i64,
     now: Moment,
 ) -> Result<LeftOut> {
+    let depth = FeedState::parse(&own.policy).depth;
     if depth >= MAX_DEPTH {
         return Ok(LeftOut::default());
     }
     let known = store.feeds_of_source(own.source_id).await?;
-    let plan = plan(index, own_url, &known, depth, interval_ms, now);
+    let plan = plan(index, named, own_url, &known, depth, interval_ms, now);
     store.remove_feeds(&plan.remove).await?;
     store
         .add_child_feeds(own.source_id, "sitemap", &plan.add)
@@ -104,6 +151,7 @@ pub(super) async fn follow_index(
 
 fn plan(
     index: &Sitemap,
+    named: &HashSet<String>,
     own_url: &FetchUrl,
     known: &[Feed],
     depth: usize,
@@ -122,7 +170,7 @@ fn plan(
         let Ok(url) = own_url.join(&entry.url) else {
             continue;
         };
-        if !url.is_same_site(own_url) {
+        if !url.is_same_site(own_url) && !named.contains(url.as_str()) {
             plan.left_out.elsewhere += 1;
         } else if seen.insert(url.as_str().to_owned()) {
             listed.push((url, entry.lastmod));
@@ -240,7 +288,37 @@ mod tests {
 
     fn plan_of(index: &Sitemap, known: &[Feed]) -> Plan {
         let own = "https://www.a.example/index.xml".parse().unwrap();
-        plan(index, &own, known, 0, 6 * 3_600_000, NOW)
+        plan(index, &HashSet::new(), &own, known, 0, 6 * 3_600_000, NOW)
+    }
+
+    #[test]
+    fn a_sitemap_of_another_site_is_followed_if_that_site_names_it() {
+        let own: FetchUrl = "https://www.a.example/index.xml".parse().unwrap();
+        let urls = [
+            "https://maps.example/a/1.xml",
+            "https://maps.example/b/2.xml",
+            "https://other.example/3.xml",
+        ];
+        let index = index(&urls.map(|url| (url.to_owned(), None)));
+        let robots = robots_of_other_sites(&index, &own);
+        let shown: Vec<&str> = robots.iter().map(FetchUrl::as_str).collect();
+        let expected = [
+            "https://maps.example/robots.txt",
+            "https://other.example/robots.txt",
+        ];
+        assert_eq!(shown, expected);
+        let named = |lines: &[&str]| {
+            let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+            named_by_host(&index, &own, &robots[0], &lines)
+        };
+        assert_eq!(named(&["/a/1.xml"]), [urls[0]]);
+        assert_eq!(named(&["https://www.a.example/index.xml"]), urls[..2]);
+        // Nobody can vouch for another host.
+        assert!(named(&["https://other.example/3.xml"]).is_empty());
+        let named = named(&["/b/2.xml"]).into_iter().collect();
+        let plan = plan(&index, &named, &own, &[], 0, 1, NOW);
+        let added: Vec<&str> = plan.add.iter().map(|(url, _)| url.as_str()).collect();
+        assert_eq!((added, plan.left_out.elsewhere), (vec![urls[1]], 2));
     }
 
     #[test]

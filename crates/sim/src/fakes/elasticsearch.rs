@@ -78,6 +78,7 @@ struct State {
     is_down: bool,
     is_mute: bool,
     latency: Duration,
+    forgets_sources: bool,
     max_bytes: Option<usize>,
     authorization: Option<String>,
     bulk_sizes: Vec<usize>,
@@ -126,6 +127,11 @@ impl FakeElasticsearch {
     /// Each bulk request takes this long.
     pub fn set_latency(&self, latency: Duration) {
         lock(&self.state).latency = latency;
+    }
+
+    /// Only ids and versions are stored, for more documents than fit into memory.
+    pub fn forget_sources(&self) {
+        lock(&self.state).forgets_sources = true;
     }
 
     /// Larger requests (unpacked) are rejected with 413.
@@ -475,6 +481,10 @@ impl State {
             return error;
         }
         index.deleted.remove(id);
+        let source = match self.forgets_sources {
+            true => Value::Null,
+            false => source,
+        };
         let before = index.documents.insert(id.to_owned(), (version, source));
         let status = if before.is_some() { 200 } else { 201 };
         json!({ "_id": id, "_version": version, "status": status })

@@ -365,6 +365,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "how long runs over all sources are kept, in days",
     },
     Setting {
+        key: "retention.pages_days",
+        other_names: &[],
+        default: "0",
+        kind: Kind::Number { min: 0, max: 3650 },
+        about: "how long pages stay in the page archive, in days; 0: for ever",
+    },
+    Setting {
         key: "sink.allow",
         other_names: &[],
         default: "",
