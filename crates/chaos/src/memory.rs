@@ -101,9 +101,10 @@ async fn read_slow_pages(setting: Setting, count: u32, max_mb: u64) -> anyhow::R
     let lost = env.count(Status::Dead).await?;
     let summary = LedgerSummary::of(&env);
     let measured = Measured::new(lost == 0, format!("{documents} documents, {lost} lost"));
-    // The huge pages are in the index, too.
-    let is_polite = summary.lost == 0 && summary.politeness_violations.is_empty();
-    Ok(within(&process, max_mb, measured).and(is_polite, summary))
+    // The huge pages are in the index, too, and not in the ledger.
+    let (lost, impolite) = (summary.lost, summary.politeness_violations.len());
+    let text = format!("{lost} articles lost, {impolite} politeness violations");
+    Ok(within(&process, max_mb, measured).and((lost, impolite) == (0, 0), text))
 }
 
 /// Ten feeds of nearly 20 MB that are items without anything.

@@ -97,7 +97,7 @@ fn too_little_memory_for_the_largest_body_is_a_wrong_configuration() {
     assert_eq!(run.code, 78, "{}", run.stderr);
     assert!(
         run.stderr.contains("memory.bodies_mib = 64 is too small")
-            && run.stderr.contains("at least 112"),
+            && run.stderr.contains("at least 121"),
         "{}",
         run.stderr
     );

@@ -104,6 +104,9 @@ fn overdue(facts: &FeedFacts) -> Option<Finding> {
     })
 }
 
+/// Sources that are named one by one.
+const MAX_NAMED: usize = 5;
+
 fn limited(facts: &FeedFacts) -> Option<Finding> {
     let first = facts.limited.first()?;
     let number = facts.limited.len();
@@ -111,11 +114,15 @@ fn limited(facts: &FeedFacts) -> Option<Finding> {
         count(number as u64, "source"),
         if number == 1 { "lists" } else { "list" },
     );
+    let named = facts.limited.iter().take(MAX_NAMED);
+    let named: Vec<String> = named
+        .map(|source| format!("{}: {}", source.name, source.why))
+        .collect();
     Some(Finding::warning(
         "sources",
         format!(
-            "{sources} {verb} more than is taken, such as {}: {}",
-            first.name, first.why
+            "{sources} {verb} more than is taken, such as {}",
+            named.join("; ")
         ),
         "what is left out is not fetched, so that no source can crowd out the others",
         format!("tidings source show {}", quoted(&first.name)),
