@@ -102,9 +102,9 @@ async fn read_slow_pages(setting: Setting, count: u32, max_mb: u64) -> anyhow::R
     let summary = LedgerSummary::of(&env);
     let measured = Measured::new(lost == 0, format!("{documents} documents, {lost} lost"));
     // The huge pages are in the index, too, and not in the ledger.
-    let (lost, impolite) = (summary.lost, summary.politeness_violations.len());
-    let text = format!("{lost} articles lost, {impolite} politeness violations");
-    Ok(within(&process, max_mb, measured).and((lost, impolite) == (0, 0), text))
+    let (lost, violations) = (summary.lost, summary.politeness_violations.len());
+    let text = format!("{lost} articles lost, {violations} politeness violations");
+    Ok(within(&process, max_mb, measured).and((lost, violations) == (0, 0), text))
 }
 
 /// Ten feeds of nearly 20 MB that are items without anything.
