@@ -119,6 +119,7 @@ async fn measure(args: &DeliverArgs) -> anyhow::Result<Vec<Figure>> {
                 folder: folder.path(),
                 address: &address,
                 store: &store,
+                index: &index,
             };
             let seconds = run.deliver(*processes, args.documents).await?;
             *best = best.max(args.documents as f64 / seconds);
@@ -139,35 +140,34 @@ struct Delivery<'a> {
     folder: &'a Path,
     address: &'a str,
     store: &'a Store,
+    index: &'a FakeElasticsearch,
 }
 
 impl Delivery<'_> {
-    /// How long it takes until all are delivered, once the processes are running.
+    /// How long it takes from the first bulk request until all are delivered.
     async fn deliver(&self, processes: usize, documents: usize) -> anyhow::Result<f64> {
-        let mut running = (0..processes)
-            .map(|number| self.start(number))
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        // Until they have connected, and wait for something to deliver.
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        let begun = Instant::now();
         let queued = self.store.replay(SINK, None).await?;
         ensure!(
             queued == documents as u64,
             "{queued} of {documents} documents"
         );
-        while self.waiting().await? > 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let bulks = || self.index.bulk_sizes().len();
+        let before = bulks();
+        let mut running = (0..processes)
+            .map(|number| self.start(number))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        while bulks() == before {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let begun = Instant::now();
+        while self.store.next_delivery_due(SINK).await?.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
             for process in &mut running {
                 let exited = process.0.try_wait()?;
                 ensure!(exited.is_none(), "a process exited: {exited:?}");
             }
         }
         Ok(begun.elapsed().as_secs_f64())
-    }
-
-    async fn waiting(&self) -> anyhow::Result<i64> {
-        let outbox = self.store.outbox().await?;
-        Ok(outbox.iter().map(|sink| sink.waiting).sum())
     }
 
     fn start(&self, number: usize) -> anyhow::Result<Running> {
