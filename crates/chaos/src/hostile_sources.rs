@@ -55,7 +55,7 @@ impl Run {
     async fn new(setting: Setting) -> anyhow::Result<Self> {
         let world = WorldConfig {
             plain_fates: true,
-            ..web(setting.size(20, 200), setting.size(5, 40))
+            ..web(setting.size(20, 200), setting.size(5, 150))
         };
         let env = Environment::new(setting, world).await?;
         Ok(Self { setting, env })
