@@ -55,7 +55,7 @@ impl Run {
     async fn new(setting: Setting) -> anyhow::Result<Self> {
         let world = WorldConfig {
             plain_fates: true,
-            ..web(setting.size(20, 200), setting.size(5, 150))
+            ..web(setting.size(20, 200), setting.size(5, 100))
         };
         let env = Environment::new(setting, world).await?;
         Ok(Self { setting, env })
@@ -66,7 +66,7 @@ impl Run {
         let next = Arc::new(AtomicUsize::new(0));
         let endless = RawServer::start(local, move |request| {
             if request.starts_with("GET /robots.txt") {
-                return Act::answer("404 Not Found", b"");
+                return robots();
             }
             let first = next.fetch_add(LISTED, Ordering::Relaxed);
             let sitemap = |n| format!("<sitemap><loc>/{n}.xml</loc></sitemap>");
@@ -78,11 +78,10 @@ impl Run {
             .map(|n| format!("<item><link>/{n}</link></item>"))
             .collect();
         let feed = format!("<rss version='2.0'><channel>{items}</channel></rss>");
-        let flood = RawServer::start(local, move |request| {
-            match request.starts_with("GET /feed") {
-                true => xml(&feed),
-                false => Act::answer("404 Not Found", b""),
-            }
+        let flood = RawServer::start(local, move |request| match request.split(' ').nth(1) {
+            Some("/feed") => xml(&feed),
+            Some("/robots.txt") => robots(),
+            _ => Act::answer("404 Not Found", b""),
         })
         .await?;
         let url = |server: &RawServer, path: &str| -> anyhow::Result<FetchUrl> {
@@ -144,6 +143,12 @@ impl Run {
         let output = command.output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// The delay that a host has by default, where the simulated sites have less.
+fn robots() -> Vec<Act> {
+    let text = b"User-agent: *\nCrawl-delay: 1\n";
+    Act::answer("200 OK\r\nContent-Type: text/plain", text)
 }
 
 fn xml(body: &str) -> Vec<Act> {
