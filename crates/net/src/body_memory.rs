@@ -82,7 +82,8 @@ impl BodyMemory {
     /// The smallest budget in which a body of this size fits.
     pub fn min_bytes(largest_body: u64) -> u64 {
         let last_step = largest_body.saturating_sub(STEPS[2]).max(STEPS[2]);
-        (last_step * PARTS).div_ceil(STEP_SHARES[3])
+        let bytes = (last_step * PARTS).div_ceil(STEP_SHARES[3]);
+        bytes.next_multiple_of(MIB)
     }
 
     pub fn usage(&self) -> MemoryUse {
@@ -261,7 +262,7 @@ mod tests {
     async fn the_largest_body_of_the_smallest_budget_fits_and_in_less_it_does_not() {
         let largest = 50 * MIB;
         let least = BodyMemory::min_bytes(largest);
-        assert_eq!(least.div_ceil(MIB), 121);
+        assert_eq!(least, 121 * MIB);
         for (budget, fits) in [(least, true), (least / 2, false)] {
             let memory = BodyMemory::new(budget, Duration::from_millis(20));
             let mut room = memory.body();
