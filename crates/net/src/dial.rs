@@ -19,7 +19,7 @@ use tracing::debug;
 
 use crate::egress::Egress;
 use crate::egress_routes::{ConnectError, EgressRoutes};
-use crate::failure::{Failure, Stage};
+use crate::failure::{Failure, Stage, is_out_of_descriptors};
 use crate::limits::NetOptions;
 use crate::pool::{Connection, Sender};
 use crate::resolve::DnsResolver;
@@ -164,6 +164,13 @@ impl Dialer {
                     // Requests are one write: Nagle's algorithm only adds latency.
                     let _ = stream.set_nodelay(true);
                     return Ok((stream, *address));
+                }
+                Ok(Err(ConnectError::Target(error) | ConnectError::NoRoute(error)))
+                    if is_out_of_descriptors(&error) =>
+                {
+                    return Err(Failure::NoDescriptor {
+                        why: error.to_string(),
+                    });
                 }
                 Ok(Err(ConnectError::Target(error))) => Failure::Connect {
                     address: address.to_string(),

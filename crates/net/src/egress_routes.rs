@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 use tracing::warn;
 
+use crate::failure::is_out_of_descriptors;
 use crate::limits::NetOptions;
 use crate::proxy::{Proxy, ProxyError};
 
@@ -115,6 +116,10 @@ impl EgressRoutes {
                     Err(ProxyError::Proxy(error)) => error,
                 },
             };
+            // The route is fine; no socket could be opened to try it.
+            if is_out_of_descriptors(&error) {
+                return Err(ConnectError::NoRoute(error));
+            }
             warn!(%route, %error, "egress route failed; cooling down");
             self.cool_down(at, Instant::now() + COOLDOWN);
             failure = error;

@@ -1,6 +1,7 @@
 //! Why a fetch has no response, and the one taxonomy that retries follow
 //! everywhere. A status is a response, not a failure; [`Class::of_status`] sorts it.
 
+use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -132,6 +133,10 @@ pub enum Failure {
     NoEgressRoute { why: String },
     #[error("no memory for the body within {} s; see memory.bodies_mib", waited.as_secs())]
     NoMemory { waited: Duration },
+    #[error(
+        "this machine has no file descriptor left: {why}; raise its limit (ulimit -n) or lower fetch.workers"
+    )]
+    NoDescriptor { why: String },
     #[error("store unavailable: {why}")]
     Store { why: String },
 }
@@ -162,9 +167,10 @@ impl Failure {
             | Self::RobotsDisallowed { .. }
             | Self::RobotsUnavailable { .. }
             | Self::HostBusy { .. } => Class::Policy,
-            Self::NoEgressRoute { .. } | Self::NoMemory { .. } | Self::Store { .. } => {
-                Class::Internal
-            },
+            Self::NoEgressRoute { .. }
+            | Self::NoMemory { .. }
+            | Self::NoDescriptor { .. }
+            | Self::Store { .. } => Class::Internal,
         }
     }
 
@@ -195,6 +201,7 @@ impl Failure {
             Self::HostBusy { .. } => "host_busy",
             Self::NoEgressRoute { .. } => "no_way_out",
             Self::NoMemory { .. } => "no_memory",
+            Self::NoDescriptor { .. } => "no_descriptor",
             Self::Store { .. } => "store",
         }
     }
@@ -207,4 +214,13 @@ impl Failure {
             _ => "the address returned no usable response",
         }
     }
+}
+
+/// Whether a socket could not be opened because this process (EMFILE) or this
+/// machine (ENFILE) has no file descriptor left: no fault of the other side.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    // The same numbers on every Unix that we build for.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }

@@ -12,7 +12,7 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver, TokioResolver};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, is_out_of_descriptors};
 
 /// All attempts together.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -91,6 +91,13 @@ fn tune(options: &mut ResolverOpts) {
 
 fn failure(host: &str, error: &NetError) -> Failure {
     let host = host.to_owned();
+    if let NetError::Io(error) = error
+        && is_out_of_descriptors(error)
+    {
+        return Failure::NoDescriptor {
+            why: error.to_string(),
+        };
+    }
     if error.is_nx_domain() || error.is_no_records_found() {
         return Failure::NoSuchName { host };
     }

@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::event_tail::EventTail;
 use crate::expensive::ExpensiveLimit;
 use crate::history::History;
+use crate::integrity::Integrity;
 use crate::metrics::RequestMetrics;
 use crate::open_streams::OpenStreams;
 use crate::options::ServerOptions;
@@ -31,6 +32,7 @@ pub(crate) struct App {
     /// The OpenAPI document of the routes that are served.
     pub(crate) openapi: Json,
     pub(crate) history: Arc<History>,
+    pub(crate) integrity: Arc<Integrity>,
     pub(crate) request_metrics: RequestMetrics,
     pub(crate) streams: Arc<OpenStreams>,
     pub(crate) event_tail: Arc<EventTail>,
@@ -57,6 +59,7 @@ impl App {
             address,
             openapi,
             history: Arc::default(),
+            integrity: Arc::default(),
             request_metrics: RequestMetrics::default(),
             streams: Arc::new(OpenStreams::new(max_streams)),
             event_tail: Arc::default(),

@@ -14,6 +14,7 @@ mod connections;
 mod event_tail;
 mod expensive;
 mod history;
+mod integrity;
 mod metrics;
 mod open_streams;
 mod openapi;

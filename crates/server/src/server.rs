@@ -24,7 +24,7 @@ use crate::openapi::openapi;
 use crate::options::ServerOptions;
 use crate::route::Method;
 use crate::tls::{TlsError, TlsFiles};
-use crate::{connections, event_tail, history, request_guard, routes};
+use crate::{connections, event_tail, history, integrity, request_guard, routes};
 
 /// How long open connections may take to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -129,6 +129,11 @@ impl Server {
             app.store.clone(),
             app.options.stream_poll_interval,
         ));
+        let checking = tokio::spawn(integrity::watch(
+            Arc::clone(&app.integrity),
+            app.store.clone(),
+            app.options.search_folder.clone(),
+        ));
         let options = ConnectionOptions {
             max: app.options.max_connections,
             tls: self.tls,
@@ -148,6 +153,7 @@ impl Server {
         }
         sampling.abort();
         following.abort();
+        checking.abort();
     }
 }
 

@@ -76,6 +76,11 @@ pub enum SearchError {
         .0.display()
     )]
     Outdated(PathBuf),
+    #[error(
+        "the search index at {} is damaged ({}); rebuild it with: tidings sink rebuild NAME",
+        .0.display(), .1.display()
+    )]
+    Damaged(PathBuf, PathBuf),
     #[error("another process writes to the search index at {}; stop it first", .0.display())]
     Locked(PathBuf),
     #[error("search index error: {0}")]
@@ -182,7 +187,17 @@ impl Sink for Search {
         let found = count
             .map(|count| format!("{} holds {count} documents", self.folder.display()))
             .map_err(|error| error.to_string());
-        report.record("index", found);
+        if report.record("index", found) {
+            let folder = self.folder.clone();
+            let check = move || SearchIndex::check_integrity(&folder);
+            let checked = tokio::task::spawn_blocking(check).await;
+            let checked =
+                checked.unwrap_or_else(|error| Err(SearchError::Io(std::io::Error::other(error))));
+            let intact = checked
+                .map(|()| "every file has its checksum".to_owned())
+                .map_err(|error| error.to_string());
+            report.record("integrity", intact);
+        }
         report
     }
 }

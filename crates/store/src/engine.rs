@@ -24,6 +24,11 @@ pub(crate) trait Engine: Send + Sync + Debug {
     /// The current time by the clock that all users of this store share.
     async fn now(&self) -> Result<Moment>;
 
+    /// Whether the stored data is intact, where the database has no checks of its own.
+    async fn check_integrity(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Adds URLs to the frontier; one verdict each, in order, `None` where the title
     /// was seen before. The batch is sorted by id, without duplicates, and has at
     /// most a thousand rows.

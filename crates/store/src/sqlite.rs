@@ -252,6 +252,16 @@ impl Engine for SqliteEngine {
         Ok(Moment(now(&self.clock)))
     }
 
+    async fn check_integrity(&self) -> Result<()> {
+        let check = |connection: &Connection| {
+            connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0))
+        };
+        match self.readers.read(check).await?.as_str() {
+            "ok" => Ok(()),
+            damage => Err(StoreError::corrupt("file", damage)),
+        }
+    }
+
     async fn submit(&self, batch: &[Prepared]) -> Result<Vec<Option<Verdict>>> {
         let (batch, defaults, clock) = (batch.to_vec(), self.defaults, self.clock.clone());
         self.writer

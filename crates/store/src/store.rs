@@ -89,6 +89,12 @@ impl Store {
         self.engine.now().await
     }
 
+    /// Whether the stored data is intact. Reads the whole file of an embedded store;
+    /// a server checks its own pages.
+    pub async fn check_integrity(&self) -> Result<()> {
+        self.engine.check_integrity().await
+    }
+
     /// Adds URLs to the frontier. One verdict for each, in order; when this
     /// returns, they are durable. Idempotent.
     pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {

@@ -260,3 +260,65 @@ fn a_form_without_a_login_is_logged_as_denied() {
         "{audit}"
     );
 }
+
+/// Overwrites the start of the page that holds a text.
+fn damage_page_with(path: &std::path::Path, text: &str) {
+    const PAGE_BYTES: usize = 4096;
+    let mut file = std::fs::read(path).unwrap();
+    let found = file
+        .windows(text.len())
+        .position(|at| at == text.as_bytes());
+    let start = found.unwrap() / PAGE_BYTES * PAGE_BYTES;
+    file[start..start + 64].fill(0xff);
+    std::fs::write(path, file).unwrap();
+}
+
+#[test]
+fn a_damaged_store_is_not_ready_and_check_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let urls: String = (0..2000)
+        .map(|n| format!("https://a.example/story-{n:04}\n"))
+        .collect();
+    std::fs::write(folder.path().join("urls"), urls).unwrap();
+    let call = |args: &[&str]| {
+        let output = command(args, folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), said)
+    };
+    assert!(call(&["frontier", "add", "urls"]).0);
+    let bind = "server.bind=127.0.0.1:0";
+    let (ok, said) = call(&["check", "--name", "localhost", "--set", bind]);
+    assert!(ok && said.contains("is intact"), "{said}");
+
+    let ready = || {
+        let args = ["run", "--json", "--set", bind];
+        let mut running = command(&args, folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
+        let said: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        let url = said["dashboard"].as_str().unwrap();
+        let address = url.trim_start_matches("http://").trim_end_matches('/');
+        // The check at the start may still be running.
+        let mut last = 0;
+        for _ in 0..100 {
+            last = status(address, "/readyz", "");
+            if last != 200 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let alive = status(address, "/healthz", "");
+        tidings::terminate(running);
+        (last, alive)
+    };
+    assert_eq!(ready(), (200, 200));
+
+    damage_page_with(&folder.path().join("tidings-data/tidings.db"), "story-1000");
+    let (ok, said) = call(&["check", "--name", "localhost", "--set", bind]);
+    assert!(!ok && said.contains("corrupt file"), "{said}");
+    assert!(said.contains("restore a backup"), "{said}");
+    assert_eq!(ready(), (503, 200));
+}

@@ -226,6 +226,7 @@ mod tests {
                 "deferred 7",
             ),
             (Failure::Store { why: why() }, "deferred 30"),
+            (Failure::NoDescriptor { why: why() }, "deferred 30"),
             (
                 Failure::NoMemory {
                     waited: Duration::ZERO,

@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use tidings_net::{Failure, Request, Response};
 use tidings_store::{AcquiredHost, HostPermit};
 use tokio::time::{interval_at, sleep_until};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::fetch_context::FetchContext;
 use super::host_throttle::Politeness;
 use super::polite_fetch::PoliteFetch;
 
-/// Retry delay of a request whose response found no memory.
-const NO_MEMORY_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Retry delay of a request for which this process lacked memory or a descriptor.
+const OWN_SHORTAGE_RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// How a polite request ended.
 #[derive(Debug)]
@@ -63,7 +63,10 @@ impl FetchContext {
         Ok(match result {
             Ok(response) => FetchResult::Response(Box::new(response)),
             Err(Failure::HostBusy { wait, .. }) => FetchResult::HostBusy(wait),
-            Err(Failure::NoMemory { .. }) => FetchResult::HostBusy(NO_MEMORY_RETRY_DELAY),
+            Err(shortage @ (Failure::NoMemory { .. } | Failure::NoDescriptor { .. })) => {
+                warn!(host = host.as_str(), %shortage, "request deferred");
+                FetchResult::HostBusy(OWN_SHORTAGE_RETRY_DELAY)
+            }
             Err(failure) => FetchResult::Failed(failure),
         })
     }

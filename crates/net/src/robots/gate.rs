@@ -232,7 +232,8 @@ impl RobotsGate {
             // The page would be refused for the same reason, and more clearly.
             Err(denied @ Failure::Egress(_)) => return Err(denied),
             // Nothing was learned about this host.
-            Err(ours @ (Failure::HostBusy { .. } | Failure::Store { .. })) => return Err(ours),
+            Err(ours @ Failure::HostBusy { .. }) => return Err(ours),
+            Err(ours) if ours.class() == Class::Internal => return Err(ours),
             // More than five redirects are as good as no file (RFC 9309 §2.3.1.2).
             Err(Failure::TooManyRedirects { .. } | Failure::RedirectLoop { .. }) => FetchedFile {
                 status: 310,

@@ -125,5 +125,5 @@ pub(super) static ROUTES: &[Route] = &[
     get("/metrics", "Metrics for Prometheus (OpenMetrics)", handler!(api::metrics::show)).response("application/openmetrics-text"),
     get("/healthz", "Liveness", handler!(api::health::alive)).response("Health").public(),
     get("/health", "Liveness (alias of /healthz)", handler!(api::health::alive)).response("Health").public(),
-    get("/readyz", "Readiness: the store is available", handler!(api::health::ready)).response("Health").public(),
+    get("/readyz", "Readiness: the store is available, and no file of this node is damaged", handler!(api::health::ready)).response("Health").public(),
 ];

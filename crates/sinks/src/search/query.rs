@@ -136,6 +136,27 @@ impl SearchIndex {
         Ok(searcher.num_docs())
     }
 
+    /// Compares every file of an index with its checksum. Reads the whole index:
+    /// call it on a blocking thread.
+    pub fn check_integrity(folder: &Path) -> Result<(), SearchError> {
+        let mut attempts = 3;
+        let damaged = loop {
+            // Opened anew: an index knows only the files that it had then.
+            let (_, index, _) = Self::open(folder)?.searcher()?;
+            attempts -= 1;
+            match index.validate_checksum() {
+                Ok(damaged) => break damaged,
+                // The writer has merged a segment and removed its files meanwhile.
+                Err(_) if attempts > 0 => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
+        match damaged.into_iter().min() {
+            None => Ok(()),
+            Some(file) => Err(SearchError::Damaged(folder.to_owned(), file)),
+        }
+    }
+
     /// Blocks for some milliseconds: call it on a blocking thread.
     pub fn search(&self, query: &SearchQuery) -> Result<SearchResults, SearchError> {
         let (searcher, index, fields) = self.searcher()?;

@@ -275,3 +275,37 @@ proptest! {
         });
     }
 }
+
+#[tokio::test]
+async fn a_damaged_file_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = open(folder.path());
+    deliver(&*sink, &documents(0..50)).await;
+    let path = folder.path().join("search");
+    assert!(sink.check(now()).await.is_ok());
+    SearchIndex::check_integrity(&path).unwrap();
+
+    let mut stored = None;
+    let mut folders = vec![path.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap().path();
+            match entry.extension() {
+                _ if entry.is_dir() => folders.push(entry),
+                Some(extension) if extension == "store" => stored = Some(entry),
+                _ => {}
+            }
+        }
+    }
+    let stored = stored.unwrap();
+    let mut bytes = std::fs::read(&stored).unwrap();
+    bytes[10] ^= 1;
+    // Replaced, as the old file may be mapped into memory.
+    std::fs::remove_file(&stored).unwrap();
+    std::fs::write(&stored, bytes).unwrap();
+    let error = SearchIndex::check_integrity(&path).unwrap_err();
+    assert!(matches!(error, SearchError::Damaged(..)), "{error}");
+    let report = sink.check(now()).await;
+    assert!(!report.is_ok(), "{report}");
+    assert!(report.to_string().contains("sink rebuild"), "{report}");
+}

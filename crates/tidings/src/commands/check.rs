@@ -185,15 +185,20 @@ async fn store(config: &Config) -> Probe {
     }
     match stores::open(&address, config).await {
         Err(failure) => Probe::failed("store", &failure),
-        Ok(store) => match store.now().await {
-            Ok(_) => Probe::of(
+        Ok(store) => match store.check_integrity().await {
+            Ok(()) => Probe::of(
                 "store",
                 Ok(format!(
-                    "{} has schema version {SCHEMA_VERSION}",
+                    "{} has schema version {SCHEMA_VERSION} and is intact",
                     store.location()
                 )),
             ),
-            Err(error) => Probe::of("store", Err(error.to_string())),
+            Err(error) => Probe::of(
+                "store",
+                Err(format!(
+                    "{error}; stop Tidings and restore a backup (docs/OPERATIONS.md)"
+                )),
+            ),
         },
     }
 }
