@@ -46,10 +46,12 @@ const ONCE: [&str; 17] = [
     "url",
 ];
 
+/// All packages of the lock file, those of other platforms too, which the first call
+/// on a machine downloads.
 fn packages() -> Vec<Json> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["metadata", "--format-version", "1", "--locked"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
