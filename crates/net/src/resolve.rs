@@ -2,6 +2,7 @@
 //! failures. `localhost` and all names under it are this machine (RFC 6761) and
 //! are never queried. Says nothing about whether an address may be dialled.
 
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -91,15 +92,16 @@ fn tune(options: &mut ResolverOpts) {
 
 fn failure(host: &str, error: &NetError) -> Failure {
     let host = host.to_owned();
-    if let NetError::Io(error) = error
-        && is_out_of_descriptors(error)
+    if error.is_nx_domain() || error.is_no_records_found() {
+        return Failure::NoSuchName { host };
+    }
+    // The resolver does not say why it has no connection, so another descriptor is tried.
+    if let Err(error) = File::open("/dev/null")
+        && is_out_of_descriptors(&error)
     {
         return Failure::NoDescriptor {
             why: error.to_string(),
         };
-    }
-    if error.is_nx_domain() || error.is_no_records_found() {
-        return Failure::NoSuchName { host };
     }
     Failure::Dns {
         host,
