@@ -5,6 +5,7 @@
 mod build_document;
 mod commit;
 mod crash_journal;
+mod extraction_threads;
 mod feed_hints;
 mod fetch_url;
 mod in_flight;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tidings_extract::{Article, Options, Page};
 use tidings_store::{ClaimRequest, Result};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
@@ -35,6 +36,7 @@ pub use tally::{StageTimes, Tally};
 use crate::politeness::{FetchContext, safe_lease_window};
 use commit::Committer;
 use crash_journal::CrashJournal;
+use extraction_threads::ExtractionThreads;
 use in_flight::{ClaimInFlight, FinishedClaim, InFlight};
 use job::Job;
 use site_cache::SiteCache;
@@ -109,7 +111,7 @@ pub struct Worker {
     options: FetchOptions,
     sources: SourceCache,
     sites: SiteCache,
-    threads: Arc<Semaphore>,
+    threads: ExtractionThreads,
     in_flight: InFlight,
     tally: SharedTally,
     clocks: StageClocks,
@@ -122,7 +124,7 @@ pub struct Worker {
 impl Worker {
     pub fn new(context: FetchContext, options: FetchOptions) -> Self {
         Self {
-            threads: Arc::new(Semaphore::new(options.threads.max(1))),
+            threads: ExtractionThreads::start(options.threads),
             context,
             options,
             sources: SourceCache::default(),

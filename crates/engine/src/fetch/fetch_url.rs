@@ -108,14 +108,10 @@ impl Worker {
 
     /// Builds the document of a text that came with its URL.
     async fn read_inline(&self, document: InlineDocument, source: Arc<CachedSource>) -> Outcome {
-        let Ok(thread) = Arc::clone(&self.threads).acquire_owned().await else {
-            return outcome::internal("no extraction thread");
-        };
         let (extractor, proxies) = (self.options.extractor, self.context.proxies.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let _thread = thread;
-            document.read(extractor, &source, &proxies)
-        });
+        let read = self
+            .threads
+            .run(move || document.read(extractor, &source, &proxies));
         read.await.unwrap_or_else(outcome::extraction_failed)
     }
 
@@ -123,13 +119,10 @@ impl Worker {
     async fn read(self: &Arc<Self>, page: PageRead) -> Outcome {
         let cost = page.response.body.len() as u64 * READING_COST;
         let room = self.context.client.memory().room_to_read(cost).await;
-        let Ok(thread) = Arc::clone(&self.threads).acquire_owned().await else {
-            return outcome::internal("no extraction thread");
-        };
         let (extractor, archive) = (self.options.extractor, self.options.page_archive.clone());
         let worker = Arc::clone(self);
-        let read = tokio::task::spawn_blocking(move || {
-            let (_thread, _room) = (thread, room);
+        let read = self.threads.run(move || {
+            let _room = room;
             let journal = worker.crash_journal.get();
             let _entry = journal.map(|journal| journal.enter(page.job.claim.lease_token));
             let start = std::time::Instant::now();
