@@ -30,6 +30,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 pub use page_archive::PageArchive;
+pub use retry::RetryPolicy;
 pub use tally::{StageTimes, Tally};
 
 use crate::politeness::{FetchContext, safe_lease_window};
@@ -58,6 +59,8 @@ pub struct FetchOptions {
     pub drain_timeout: Duration,
     /// No page is fetched while a sink has more pending deliveries than this.
     pub outbox_max_pending: u64,
+    /// The delays before retries, and how many there are.
+    pub retries: Arc<RetryPolicy>,
     /// The longest sleep between two claims.
     pub check_interval: Duration,
     /// Ends when nothing is due, instead of waiting.
@@ -78,6 +81,7 @@ impl Default for FetchOptions {
             lease: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(30),
             outbox_max_pending: 1_000_000,
+            retries: Arc::default(),
             check_interval: Duration::from_secs(1),
             ends_when_idle: false,
             page_archive: None,

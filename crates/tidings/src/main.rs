@@ -71,6 +71,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Tail(args) => commands::tail::run(&args, &config, json),
         Command::Token(args) => commands::token::run(&args, &config, json),
         Command::Work(args) => commands::work::run(&args, &config, json),
-        Command::Url(args) => commands::url::run(&args, json),
+        Command::Url(args) => commands::url::run(&args, &config, json),
     }
 }

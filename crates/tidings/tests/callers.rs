@@ -33,7 +33,6 @@ const ONLY_FOR_TESTS: &[(&str, &str)] = &[
     ("url_and_title_id", "ids of earlier systems"),
     ("next_step", "the walk over sitemaps"),
     ("public_message", "errors without addresses"),
-    ("consumes_a_retry", "failures of the HTTP client"),
 ];
 
 /// Crates of development: neither checked, nor callers.

@@ -85,15 +85,16 @@ impl Worker {
         result: Result<Response, Failure>,
     ) -> Outcome {
         let attempts = Attempts {
+            policy: Arc::clone(&self.options.retries),
             used: job.claim.retry_count,
             random: random(),
         };
         let response = match result {
             Ok(response) => response,
-            Err(failure) => return outcome::of_failure(&failure, attempts),
+            Err(failure) => return outcome::of_failure(&failure, &attempts),
         };
         let recrawl_in = job.recrawl_in(&source.settings, false);
-        if let Some(outcome) = outcome::of_response(&response, recrawl_in, attempts, job.now) {
+        if let Some(outcome) = outcome::of_response(&response, recrawl_in, &attempts, job.now) {
             return outcome;
         }
         let page = PageRead {

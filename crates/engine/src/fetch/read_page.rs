@@ -45,7 +45,7 @@ impl PageRead {
     ) -> Outcome {
         let hints = FeedHints::of(&self.job.claim);
         let article = self.extract(extractor, &hints, sites);
-        if let Some(outcome) = outcome::of_article(&article, self.attempts) {
+        if let Some(outcome) = outcome::of_article(&article, &self.attempts) {
             return outcome;
         }
         let raw_html = archive.map(|archive| archive.save(&self.response.body));

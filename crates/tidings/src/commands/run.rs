@@ -60,12 +60,13 @@ pub(crate) fn run(args: &RunArgs, config: Config, json: bool) -> Result<(), Fail
 }
 
 async fn sources(
-    store: Store,
+    mut store: Store,
     net: NetOptions,
     config: &Config,
     json: bool,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::listen()?;
+    stores::share_proxy_hosts(&mut store, config).await?;
     let known = store.sources_after(i64::MIN, 1).await;
     let has_sources = !known.map_err(anyhow::Error::new)?.is_empty();
     if !json {
