@@ -3,6 +3,7 @@
 //! number of machines share the frontier; none holds anything longer than a lease.
 
 mod build_document;
+mod canonical;
 mod commit;
 mod crash_journal;
 mod feed_hints;
@@ -12,6 +13,7 @@ mod inline_document;
 mod job;
 mod outcome;
 mod page_archive;
+mod page_version;
 mod read_page;
 mod retry;
 mod site_cache;
@@ -34,6 +36,7 @@ pub use retry::RetryPolicy;
 pub use tally::{StageTimes, Tally};
 
 use crate::politeness::{FetchContext, safe_lease_window};
+use canonical::CanonicalChecks;
 use commit::Committer;
 use crash_journal::CrashJournal;
 use in_flight::{ClaimInFlight, FinishedClaim, InFlight};
@@ -113,6 +116,7 @@ pub struct Worker {
     options: FetchOptions,
     sources: SourceCache,
     sites: SiteCache,
+    canonical_checks: CanonicalChecks,
     threads: Arc<Semaphore>,
     in_flight: InFlight,
     tally: SharedTally,
@@ -131,6 +135,7 @@ impl Worker {
             options,
             sources: SourceCache::default(),
             sites: SiteCache::default(),
+            canonical_checks: CanonicalChecks::default(),
             in_flight: InFlight::default(),
             tally: SharedTally::default(),
             clocks: StageClocks::default(),
