@@ -5,6 +5,7 @@ mod adapters;
 mod net;
 mod settings;
 mod sinks;
+mod starter_file;
 mod table;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use tracing::Level;
 pub(crate) use net::NetConfig;
 pub(crate) use settings::{Origin, Settings};
 pub(crate) use sinks::NamedSink;
+pub(crate) use starter_file::StarterFile;
 
 use crate::cli::Cli;
 use crate::config_error::ConfigError;
@@ -45,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) poll_concurrency: usize,
     max_new_urls_per_day: u64,
+    /// Starter sources that were never added before are added at a start.
+    pub(crate) adds_starter_sources: bool,
     /// Services with an adapter, by its kind.
     services: BTreeMap<String, ServiceOptions>,
     /// Between two scheduled runs over all sources, if there are any.
@@ -210,6 +214,7 @@ impl Config {
                 settings: settings.iter().map(masked).collect(),
             },
             max_new_urls_per_day: settings.get("source.max_new_urls_per_day"),
+            adds_starter_sources: settings.get("source.starter"),
             services: BTreeMap::new(),
             sinks: Vec::new(),
             outbox_max_pending: settings.get("outbox.max_pending"),

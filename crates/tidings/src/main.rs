@@ -42,10 +42,15 @@ fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Completions(args) = &cli.command {
         return commands::completions::run(args);
     }
+    if let Command::Init(args) = &cli.command {
+        return commands::init::run(args, cli.global.config.as_deref(), json);
+    }
     let (config, settings) = Config::load(&cli)?;
     logging::start(&config.log);
     match cli.command {
-        Command::Completions(_) => unreachable!("handled before the configuration is read"),
+        Command::Completions(_) | Command::Init(_) => {
+            unreachable!("handled before the configuration is read")
+        }
         Command::Add(args) => commands::add::run(&args, &config, json),
         Command::Apply(args) => commands::apply::run(&args, &config, json),
         Command::Check(args) => commands::check::run(&args, &config, &settings, json),

@@ -362,6 +362,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "max new URLs of one source per day, over all machines; the rest waits for the next day",
     },
     Setting {
+        key: "source.starter",
+        other_names: &[],
+        default: "false",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "whether `tidings run` adds the starter sources; each once, so that one that is removed stays removed",
+    },
+    Setting {
         key: "collect.interval_minutes",
         other_names: &["AUTO_COLLECT_INTERVAL_MINUTES"],
         default: "0",
