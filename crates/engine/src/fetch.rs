@@ -3,6 +3,7 @@
 //! number of machines share the frontier; none holds anything longer than a lease.
 
 mod build_document;
+mod canonical;
 mod commit;
 mod crash_journal;
 mod extraction_threads;
@@ -13,6 +14,7 @@ mod inline_document;
 mod job;
 mod outcome;
 mod page_archive;
+mod page_version;
 mod read_page;
 mod retry;
 mod site_cache;
@@ -31,9 +33,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 pub use page_archive::PageArchive;
+pub use retry::RetryPolicy;
 pub use tally::{StageTimes, Tally};
 
 use crate::politeness::{FetchContext, safe_lease_window};
+use canonical::CanonicalChecks;
 use commit::Committer;
 use crash_journal::CrashJournal;
 use extraction_threads::ExtractionThreads;
@@ -60,6 +64,8 @@ pub struct FetchOptions {
     pub drain_timeout: Duration,
     /// No page is fetched while a sink has more pending deliveries than this.
     pub outbox_max_pending: u64,
+    /// The delays before retries, and how many there are.
+    pub retries: Arc<RetryPolicy>,
     /// The longest sleep between two claims.
     pub check_interval: Duration,
     /// Ends when nothing is due, instead of waiting.
@@ -80,6 +86,7 @@ impl Default for FetchOptions {
             lease: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(30),
             outbox_max_pending: 1_000_000,
+            retries: Arc::default(),
             check_interval: Duration::from_secs(1),
             ends_when_idle: false,
             page_archive: None,
@@ -111,6 +118,7 @@ pub struct Worker {
     options: FetchOptions,
     sources: SourceCache,
     sites: SiteCache,
+    canonical_checks: CanonicalChecks,
     threads: ExtractionThreads,
     in_flight: InFlight,
     tally: SharedTally,
@@ -129,6 +137,7 @@ impl Worker {
             options,
             sources: SourceCache::default(),
             sites: SiteCache::default(),
+            canonical_checks: CanonicalChecks::default(),
             in_flight: InFlight::default(),
             tally: SharedTally::default(),
             clocks: StageClocks::default(),

@@ -14,7 +14,7 @@ mod sources;
 mod stored_document;
 
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
-pub use fetch::{FetchOptions, PageArchive, StageTimes, Tally, Worker};
+pub use fetch::{FetchOptions, PageArchive, RetryPolicy, StageTimes, Tally, Worker};
 pub use maintenance::{Maintenance, Retention};
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};

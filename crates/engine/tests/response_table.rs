@@ -780,3 +780,189 @@ async fn a_source_says_how_its_pages_are_read() {
     );
     assert_eq!(fixture.host().await.delay_ms, 5000);
 }
+
+/// A page with a story of its own, which names a canonical page.
+fn page_naming(title: &str, text: &str, canonical: &str) -> String {
+    format!(
+        "<html><head><title>{title}</title><link rel=canonical href='{canonical}'></head>\
+         <body><article><h1>{title}</h1>{}</article></body></html>",
+        text.split(". ")
+            .map(|sentence| format!("<p>{sentence}.</p>"))
+            .collect::<String>()
+    )
+}
+
+const PIER: &str = "The old pier of the harbour town will be repaired before the winter storms arrive, the council decided on Monday evening. \
+    Divers had found cracks in eleven of the forty wooden posts that carry the landing stage of the ferry. \
+    Until the spring the ferry will go from the eastern quay, where buses will wait for every crossing. \
+    The repair costs two million and is paid for by the region, because the islands have no other connection";
+const BUDGET: &str = "Parliament has voted for the budget of the coming year after a debate that lasted nine hours without a break. \
+    Schools and hospitals receive more than in any year before, while the army has to wait for new helicopters. \
+    The opposition called the figures a fairy tale and announced that it would ask the court of auditors. \
+    Economists expect that growth slows down in summer and that taxes bring in less than is planned";
+const BREAD: &str = "A bakery in the mountains bakes its bread in an oven that has not been cold since the year nineteen hundred and two. \
+    Every night somebody puts wood on the fire, at weddings and funerals and even during the war. \
+    The dough rests for two days and has nothing in it but rye, water and salt from a mine nearby. \
+    People drive for hours to buy a loaf that keeps for a month and tastes better every day";
+
+const HTML: &str = "200 OK\r\nContent-Type: text/html; charset=utf-8";
+
+async fn alias_of(fixture: &Fixture, path: &str) -> Option<tidings_store::FrontierId> {
+    let id = fixture.target(path).id();
+    let explained = fixture.test_store.store.explain(id).await.unwrap();
+    explained.alias_of
+}
+
+#[tokio::test]
+async fn versions_of_a_page_merge_into_the_canonical_page() {
+    let fixture = Fixture::start().await;
+    let site = &fixture.site;
+    for (path, title) in [
+        ("/pier", "The old pier"),
+        ("/amp/pier", "The old pier"),
+        ("/print/pier", "The Old Pier | Harbour News"),
+    ] {
+        site.set_response(path, HTML, page_naming(title, PIER, &site.url("/pier")));
+    }
+    // The canonical page is not known yet: it is fetched next, and has the document.
+    let row = fixture.fetch("/amp/pier").await;
+    assert_eq!(end(&row), (Status::Dead, Some("redirect"), 0));
+    assert_eq!(fixture.row("/pier").await.status, Status::Fetched);
+    // It is known: nothing but the version is fetched.
+    let row = fixture.fetch("/print/pier").await;
+    assert_eq!(end(&row), (Status::Dead, Some("canonical"), 0));
+    for path in ["/amp/pier", "/print/pier"] {
+        assert_eq!(
+            alias_of(&fixture, path).await,
+            Some(fixture.target("/pier").id()),
+            "{path}"
+        );
+        assert!(fixture.document(path).await.is_none(), "{path}");
+        assert_eq!(fixture.submit(path).await, Verdict::Known, "{path}");
+        assert_eq!(site.requests(path), 1, "{path}");
+    }
+    assert_eq!(site.requests("/pier"), 1);
+    assert_eq!(fixture.document("/pier").await.unwrap().revision, 1);
+}
+
+#[tokio::test]
+async fn a_canonical_link_without_evidence_swallows_no_story() {
+    let other = Site::start().await;
+    let elsewhere = format!("http://localhost:{}/pier", other.raw.address().port());
+    let rows: &[(&str, &str, Option<(&str, &str)>)] = &[
+        ("another story", "/budget", Some((HTML, "budget"))),
+        (
+            "another story with the same title",
+            "/pier-2",
+            Some((HTML, "pier, another text")),
+        ),
+        (
+            "the same text with another title",
+            "/pier-3",
+            Some((HTML, "another title")),
+        ),
+        (
+            "a page that names a third one",
+            "/pier-4",
+            Some((HTML, "names a third")),
+        ),
+        ("a missing page", "/gone", None),
+        (
+            "a page that redirects back",
+            "/back",
+            Some(("302 Found\r\nLocation: /pier", "")),
+        ),
+        ("the front page", "/", Some((HTML, "pier"))),
+        (
+            "a page that robots.txt disallows",
+            "/private/pier",
+            Some((HTML, "pier")),
+        ),
+        (
+            "a page that is no page",
+            "/file.pdf",
+            Some(("200 OK\r\nContent-Type: application/pdf", "%PDF-1.4")),
+        ),
+        ("another site", &elsewhere, None),
+        ("nothing that is a URL", "http://[", None),
+    ];
+    for (name, named, response) in rows {
+        let fixture = Fixture::start().await;
+        let site = &fixture.site;
+        let robots = "User-agent: *\nDisallow: /private";
+        site.set_response("/robots.txt", "200 OK\r\nContent-Type: text/plain", robots);
+        let named = match named.starts_with('/') {
+            true => site.url(named),
+            false => (*named).to_owned(),
+        };
+        site.set_response("/pier", HTML, page_naming("The old pier", PIER, &named));
+        if let Some((head, body)) = response {
+            let itself = named.as_str();
+            let body = match *body {
+                "budget" => page_naming("A budget", BUDGET, itself),
+                "pier" => page_naming("The old pier", PIER, itself),
+                "pier, another text" => page_naming("The old pier", BREAD, itself),
+                "another title" => page_naming("A new ferry", PIER, itself),
+                "names a third" => page_naming("The old pier", PIER, &site.url("/third")),
+                other => other.to_owned(),
+            };
+            let path = named.strip_prefix(&site.url("")).unwrap();
+            site.set_response(path, head, body);
+        }
+        let row = fixture.fetch("/pier").await;
+        assert_eq!(end(&row), (Status::Fetched, None, 0), "{name}");
+        let document = fixture.document("/pier").await;
+        assert!(
+            document.unwrap().body.contains("eleven of the forty"),
+            "{name}"
+        );
+        assert_eq!(alias_of(&fixture, "/pier").await, None, "{name}");
+        assert_eq!(site.requests("/private/pier"), 0, "{name}");
+    }
+    assert_eq!(other.requests("/pier"), 0, "another site is never asked");
+}
+
+#[tokio::test]
+async fn one_page_named_by_all_stories_swallows_none_and_costs_few_requests() {
+    let fixture = Fixture::start().await;
+    let site = &fixture.site;
+    let texts = [PIER, BUDGET, BREAD];
+    let paths: Vec<String> = (0..9).map(|n| format!("/story-{n}")).collect();
+    for (n, path) in paths.iter().enumerate() {
+        // Every title and text is another one.
+        let text = format!(
+            "{} number {n}",
+            texts[n % 3].replace(". ", &format!(" in part {n}. "))
+        );
+        let page = page_naming(&format!("Story of {n} things"), &text, &site.url("/all"));
+        site.set_response(path, HTML, page);
+        fixture.submit(path).await;
+    }
+    site.set_response(
+        "/all",
+        HTML,
+        page_naming("All stories", BREAD, &site.url("/all")),
+    );
+    fixture.work().await;
+    for path in &paths {
+        assert_eq!(
+            end(&fixture.row(path).await),
+            (Status::Fetched, None, 0),
+            "{path}"
+        );
+        assert!(fixture.document(path).await.is_some(), "{path}");
+    }
+    assert!(
+        (1..=3).contains(&site.requests("/all")),
+        "{}",
+        site.requests("/all")
+    );
+    // Once it has a document of its own, it is compared without a request.
+    fixture.fetch("/all").await;
+    let before = site.requests("/all");
+    let late = page_naming("A late story", PIER, &site.url("/all"));
+    site.set_response("/late", HTML, late);
+    let row = fixture.fetch("/late").await;
+    assert_eq!(end(&row), (Status::Fetched, None, 0));
+    assert_eq!(site.requests("/all"), before);
+}

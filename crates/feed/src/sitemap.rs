@@ -5,7 +5,6 @@
 mod entry;
 mod reader;
 mod text;
-mod walk;
 
 use std::ops::ControlFlow;
 
@@ -22,7 +21,6 @@ use crate::root::{self, Root};
 use entry::Collector;
 
 pub use entry::{Alternate, Entry, News, Video};
-pub use walk::{Step, Walk};
 
 /// As many as the protocol allows in one file.
 pub const MAX_ENTRIES: usize = 50_000;

@@ -5,7 +5,7 @@
 
 use std::io::Write as _;
 
-use tidings_feed::sitemap::{self, Entry, Sitemap, SitemapKind, Walk};
+use tidings_feed::sitemap::{self, Sitemap, SitemapKind};
 use tidings_feed::{DefectKind, Found, Hints};
 use url::Url;
 
@@ -230,61 +230,4 @@ fn a_file_has_bounds() {
     let sitemap = sitemap::parse(&bomb, &hints).unwrap();
     assert_eq!(urls(&sitemap), ["https://a.example/1"]);
     assert!(sitemap.defects.contains(DefectKind::DamagedGzip));
-}
-
-#[test]
-fn a_walk_ends_and_reads_news_and_the_newest_first() {
-    let entry = |url: &str, lastmod: Option<&str>| Entry {
-        url: url.to_owned(),
-        lastmod: lastmod.map(|date| date.parse().unwrap()),
-        ..Entry::default()
-    };
-    let since = "2026-11-01T00:00:00Z".parse().unwrap();
-    let mut walk = Walk::new(10, Some(since));
-    assert!(walk.start("https://a.example/index.xml"));
-    let root = walk.next_step().unwrap();
-    assert_eq!(root.depth, 0);
-    assert!(
-        !walk.child(0, &entry("http://a.example/index.xml", None)),
-        "a cycle"
-    );
-    assert!(
-        !walk.child(
-            0,
-            &entry("https://a.example/old.xml", Some("2026-10-01T00:00:00Z"))
-        ),
-        "not changed"
-    );
-    assert!(walk.child(
-        0,
-        &entry("https://a.example/a.xml", Some("2026-11-02T00:00:00Z"))
-    ));
-    assert!(walk.child(
-        0,
-        &entry("https://a.example/b.xml", Some("2026-11-03T00:00:00Z"))
-    ));
-    assert!(walk.child(0, &entry("https://a.example/news.xml", None)));
-    assert!(
-        !walk.child(0, &entry("https://a.example/b.xml", None)),
-        "known"
-    );
-    assert!(
-        !walk.child(3, &entry("https://a.example/deep.xml", None)),
-        "too deep"
-    );
-    let order: Vec<_> = std::iter::from_fn(|| walk.next_step())
-        .map(|step| step.url)
-        .collect();
-    assert_eq!(
-        order,
-        [
-            "https://a.example/news.xml",
-            "https://a.example/b.xml",
-            "https://a.example/a.xml"
-        ]
-    );
-
-    let mut walk = Walk::new(3, None);
-    let taken = (0..100).filter(|n| walk.child(0, &entry(&format!("https://a.example/{n}"), None)));
-    assert_eq!(taken.count(), 3, "no more files than allowed");
 }

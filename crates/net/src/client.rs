@@ -66,9 +66,14 @@ impl Client {
             dialer: Dialer::new(&options)?,
             pool: Pool::default(),
             groups: InFlightGroups::new(options.max_per_domain, options.max_per_address),
-            user_agent: options.user_agent(),
+            user_agent: options.full_user_agent(),
             options,
         })))
+    }
+
+    /// The name that it sends with every request whose source has no other.
+    pub(crate) fn user_agent(&self) -> &str {
+        &self.0.user_agent
     }
 
     pub fn limits(&self) -> &Limits {

@@ -205,15 +205,6 @@ impl Failure {
             Self::Store { .. } => "store",
         }
     }
-
-    /// A message for untrusted readers: it reveals no internal names, addresses or
-    /// open ports, and a refusal looks like any other failure.
-    pub fn public_message(&self) -> &'static str {
-        match self.class() {
-            Class::Network | Class::Policy | Class::Internal => "the address can't be fetched",
-            _ => "the address returned no usable response",
-        }
-    }
 }
 
 /// Whether a socket could not be opened because this process (EMFILE) or this

@@ -10,7 +10,7 @@
 //! use tidings_net::{Client, NetOptions, Purpose, Redirects, Request, RobotsGate};
 //!
 //! let client = Client::new(NetOptions::default())?;
-//! let robots = RobotsGate::new(client.clone(), None, Default::default());
+//! let robots = RobotsGate::new(client.clone(), None);
 //! let url: tidings_url::FetchUrl = "https://example.com/story".parse()?;
 //! robots.permit(&url).await?;
 //! let page = client.fetch(Request::get(url, Purpose::Page), Redirects::Check(&robots)).await?;

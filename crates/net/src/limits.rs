@@ -74,6 +74,8 @@ pub(crate) const BINARY_BYTES: u64 = 64 * 1024;
 /// Options of the HTTP client.
 #[derive(Debug, Clone, Default)]
 pub struct NetOptions {
+    /// The name of the crawler, such as `Tidings/1.0`; empty: that of this program.
+    pub user_agent: String,
     /// A page or address where site owners find the operator.
     pub contact: String,
     pub limits: Limits,
@@ -97,11 +99,15 @@ pub struct NetOptions {
 }
 
 impl NetOptions {
-    pub(crate) fn user_agent(&self) -> String {
-        let version = env!("CARGO_PKG_VERSION");
+    /// The User-Agent of requests: the name, and the contact unless the name has it.
+    pub(crate) fn full_user_agent(&self) -> String {
+        let name = match self.user_agent.trim() {
+            "" => concat!("Tidings/", env!("CARGO_PKG_VERSION")),
+            name => name,
+        };
         match self.contact.trim() {
-            "" => format!("Tidings/{version}"),
-            contact => format!("Tidings/{version} (+{contact})"),
+            contact if contact.is_empty() || name.contains(contact) => name.to_owned(),
+            contact => format!("{name} (+{contact})"),
         }
     }
 }

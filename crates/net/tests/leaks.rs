@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use tidings_net::{Client, Egress, NetOptions, Purpose, Redirects, Request, RobotsGate};
 use tidings_sim::{SimClock, SimServer, WorldConfig};
-use tidings_url::ProxyHosts;
 
 const HOSTS: u32 = 10_000;
 const CONCURRENCY: usize = 64;
@@ -47,7 +46,7 @@ async fn ten_thousand_hosts_leave_nothing_behind() {
         ..NetOptions::default()
     })
     .unwrap();
-    let gate = Arc::new(RobotsGate::new(client.clone(), None, ProxyHosts::default()));
+    let gate = Arc::new(RobotsGate::new(client.clone(), None));
     let mut before = 0;
     let mut running = tokio::task::JoinSet::new();
     for index in 0..HOSTS {

@@ -33,6 +33,7 @@ mod near_duplicates;
 mod new_document;
 mod options;
 mod postgres;
+mod proxy_hosts;
 mod queue_head;
 mod runs;
 mod schema;

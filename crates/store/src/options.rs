@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use tidings_url::ProxyHosts;
+
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
@@ -16,6 +18,8 @@ pub struct StoreOptions {
     /// A pooler in transaction mode, such as PgBouncer, is in front of PostgreSQL:
     /// nothing is kept in a session.
     pub pooler: bool,
+    /// The gateways, while the store has no list of them that all machines share.
+    pub proxy_hosts: ProxyHosts,
     pub(crate) clock: Clock,
     pub(crate) migrate_to: Option<i64>,
 }
@@ -27,6 +31,7 @@ impl Default for StoreOptions {
             max_per_host: 1,
             connections: 6,
             pooler: false,
+            proxy_hosts: ProxyHosts::default(),
             clock: Clock::Database,
             migrate_to: None,
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidings_document::Sketch;
+use tidings_url::ProxyHosts;
 use tracing::debug;
 
 use crate::complete::prepare_completion;
@@ -37,6 +38,7 @@ pub struct Store {
     event_horizon: Arc<Mutex<EventHorizon>>,
     /// Delay in milliseconds and concurrency of a new host.
     host_defaults: (i64, i64),
+    pub(crate) proxy_hosts: Arc<ProxyHosts>,
 }
 
 impl Store {
@@ -51,12 +53,18 @@ impl Store {
             }
             _ => return Err(invalid_address(address)),
         };
-        Ok(Self {
+        let mut store = Self {
             engine,
             claims: Arc::default(),
             event_horizon: Arc::default(),
             host_defaults: (millis(options.host_delay), i64::from(options.max_per_host)),
-        })
+            proxy_hosts: Arc::new(options.proxy_hosts.clone()),
+        };
+        // Older schemas have no shared values.
+        if options.migrate_to.is_none() {
+            store.read_proxy_hosts().await?;
+        }
+        Ok(store)
     }
 
     /// The version of the schema at an address, if there is a store. Read-only,

@@ -14,6 +14,7 @@ use crate::commands;
     disable_help_subcommand = true,
     after_help = "Examples:
   tidings run --demo              see it work on a simulated web, offline
+  tidings init                    write a configuration file for a new installation
   tidings add https://example.com/    follow a site
   tidings run                     poll sources, fetch pages, deliver documents
   tidings search 'harbour council'
@@ -72,6 +73,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(commands::init::InitArgs),
     Run(commands::run::RunArgs),
     Add(commands::add::AddArgs),
     Apply(commands::apply::ApplyArgs),

@@ -15,6 +15,7 @@ pub(crate) mod extract;
 pub(crate) mod feed;
 pub(crate) mod fetch;
 pub(crate) mod frontier;
+pub(crate) mod init;
 pub(crate) mod migrate_schema;
 pub(crate) mod migrate_store;
 pub(crate) mod poll;

@@ -5,6 +5,7 @@ mod adapters;
 mod net;
 mod settings;
 mod sinks;
+mod starter_file;
 mod table;
 
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidings_adapters::ServiceOptions;
-use tidings_engine::{PollOptions, Retention};
+use tidings_engine::{PollOptions, Retention, RetryPolicy};
 use tidings_net::IpNet;
 use tidings_server::TlsFiles;
 use tracing::Level;
@@ -21,6 +22,7 @@ use tracing::Level;
 pub(crate) use net::NetConfig;
 pub(crate) use settings::{Origin, Settings};
 pub(crate) use sinks::NamedSink;
+pub(crate) use starter_file::StarterFile;
 
 use crate::cli::Cli;
 use crate::config_error::ConfigError;
@@ -37,6 +39,7 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     pub(crate) net: NetConfig,
     pub(crate) fetch: FetchConfig,
+    pub(crate) retries: RetryPolicy,
     pub(crate) sinks: Vec<NamedSink>,
     /// Fetching stops while a sink has more documents pending.
     pub(crate) outbox_max_pending: u64,
@@ -44,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) lease: Duration,
     pub(crate) poll_concurrency: usize,
     max_new_urls_per_day: u64,
+    /// Starter sources that were never added before are added at a start.
+    pub(crate) adds_starter_sources: bool,
     /// Services with an adapter, by its kind.
     services: BTreeMap<String, ServiceOptions>,
     /// Between two scheduled runs over all sources, if there are any.
@@ -57,6 +62,8 @@ pub(crate) struct Config {
 #[derive(Debug)]
 pub(crate) struct FetchConfig {
     pub(crate) concurrency: usize,
+    /// The longest pause between two claims.
+    pub(crate) claim_interval: Duration,
     /// Threads that extract articles from pages; one per core if unset.
     pub(crate) extract_threads: Option<usize>,
     pub(crate) host_delay: Duration,
@@ -115,8 +122,8 @@ impl Config {
             return Err(ConfigError::new(vec![half.to_owned()]));
         }
         let has_search = settings.get("search.enabled");
-        let gorse = environment.get(sinks::GORSE_URL).map(String::as_str);
-        let sinks = sinks::read(tables, &place, has_search, gorse).map_err(ConfigError::new)?;
+        let sinks = sinks::read(tables, &place, has_search, &environment);
+        let sinks = sinks.map_err(ConfigError::new)?;
         let config = Self {
             sinks,
             ..Self::from_settings(&settings)
@@ -179,12 +186,14 @@ impl Config {
             net: NetConfig::from_settings(settings),
             fetch: FetchConfig {
                 concurrency: settings.get("fetch.concurrency"),
+                claim_interval: Duration::from_millis(settings.get("fetch.claim_interval_ms")),
                 extract_threads: Some(settings.get("extract.threads"))
                     .filter(|threads| *threads > 0),
                 host_delay: Duration::from_millis(settings.get("fetch.host_delay_ms")),
                 max_per_host: settings.get("fetch.max_per_host"),
                 archive_html: settings.get("fetch.archive_html"),
             },
+            retries: retries(settings),
             lease: Duration::from_secs(settings.get("work.lease_seconds")),
             poll_concurrency: settings.get("poll.concurrency"),
             collect_interval: Some(settings.get("collect.interval_minutes"))
@@ -205,6 +214,7 @@ impl Config {
                 settings: settings.iter().map(masked).collect(),
             },
             max_new_urls_per_day: settings.get("source.max_new_urls_per_day"),
+            adds_starter_sources: settings.get("source.starter"),
             services: BTreeMap::new(),
             sinks: Vec::new(),
             outbox_max_pending: settings.get("outbox.max_pending"),
@@ -225,6 +235,28 @@ fn tls_files(settings: &Settings) -> Option<TlsFiles> {
         key: file("server.tls_key"),
     };
     (!files.cert.as_os_str().is_empty()).then_some(files)
+}
+
+/// The delays of the preset, and those that are set instead.
+fn retries(settings: &Settings) -> RetryPolicy {
+    let preset = match settings.text("retry.preset") {
+        "media-cloud" => RetryPolicy::media_cloud(),
+        "north-cloud" => RetryPolicy::north_cloud(),
+        _ => RetryPolicy::default(),
+    };
+    let delays = |key| {
+        let text = settings.text(key);
+        let minutes = table::items(text).filter_map(|item| item.parse::<u64>().ok());
+        let delays = minutes.map(|minutes| Duration::from_secs(minutes * 60));
+        (!text.trim().is_empty()).then(|| delays.collect::<Vec<_>>())
+    };
+    RetryPolicy {
+        network: delays("retry.network_minutes").unwrap_or(preset.network),
+        http: delays("retry.http_minutes").unwrap_or(preset.http),
+        unavailable: delays("retry.unavailable_minutes").or(preset.unavailable),
+        blocked: delays("retry.blocked_minutes").unwrap_or(preset.blocked),
+        max_attempts: Some(settings.get("retry.max_attempts")).filter(|attempts| *attempts > 0),
+    }
 }
 
 fn retention(settings: &Settings) -> Retention {

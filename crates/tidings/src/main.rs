@@ -42,10 +42,15 @@ fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Completions(args) = &cli.command {
         return commands::completions::run(args);
     }
+    if let Command::Init(args) = &cli.command {
+        return commands::init::run(args, cli.global.config.as_deref(), json);
+    }
     let (config, settings) = Config::load(&cli)?;
     logging::start(&config.log);
     match cli.command {
-        Command::Completions(_) => unreachable!("handled before the configuration is read"),
+        Command::Completions(_) | Command::Init(_) => {
+            unreachable!("handled before the configuration is read")
+        }
         Command::Add(args) => commands::add::run(&args, &config, json),
         Command::Apply(args) => commands::apply::run(&args, &config, json),
         Command::Check(args) => commands::check::run(&args, &config, &settings, json),
@@ -71,6 +76,6 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Tail(args) => commands::tail::run(&args, &config, json),
         Command::Token(args) => commands::token::run(&args, &config, json),
         Command::Work(args) => commands::work::run(&args, &config, json),
-        Command::Url(args) => commands::url::run(&args, json),
+        Command::Url(args) => commands::url::run(&args, &config, json),
     }
 }

@@ -259,6 +259,8 @@ fn fetch_options(config: &Config) -> FetchOptions {
         lease: config.lease,
         page_archive: config.fetch.archive_html.then(pages),
         outbox_max_pending: config.outbox_max_pending,
+        retries: Arc::new(config.retries.clone()),
+        check_interval: config.fetch.claim_interval,
         crash_journal: Some(config.data_dir().join("readings")),
         ..options
     }

@@ -2,6 +2,7 @@
 
 use anyhow::Context as _;
 use tidings_store::{Store, StoreError, StoreOptions};
+use tracing::warn;
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -26,6 +27,7 @@ pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failur
     options.max_per_host = config.fetch.max_per_host;
     options.connections = config.store_connections;
     options.pooler = config.has_pooler;
+    options.proxy_hosts = config.net.proxy_hosts().cloned().unwrap_or_default();
     Store::open(address, &options)
         .await
         .map_err(|error| match error {
@@ -34,4 +36,17 @@ pub(crate) async fn open(address: &str, config: &Config) -> Result<Store, Failur
             }
             error => Failure::Command(error.into()),
         })
+}
+
+/// Makes the gateways that this machine is configured with those of all machines:
+/// for processes that fetch.
+pub(crate) async fn share_proxy_hosts(store: &mut Store, config: &Config) -> Result<(), Failure> {
+    let Some(configured) = config.net.proxy_hosts() else {
+        return Ok(());
+    };
+    let replaced = store.share_proxy_hosts(configured.clone()).await;
+    if let Some(before) = replaced.map_err(anyhow::Error::new)? {
+        warn!(%before, now = %configured, "net.proxy_hosts changed for all machines; restart those that run");
+    }
+    Ok(())
 }

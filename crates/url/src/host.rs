@@ -39,10 +39,32 @@ impl fmt::Display for HostKey {
 #[serde(transparent)]
 pub struct ProxyHosts(BTreeSet<String>);
 
-impl<S: Into<String>> FromIterator<S> for ProxyHosts {
+impl ProxyHosts {
+    /// The host key of a gateway; none if the text is not `host` or `host:port`.
+    pub fn gateway(text: &str) -> Option<HostKey> {
+        let text = text.trim();
+        if text.contains(['/', '\\', '?', '#', '@']) {
+            return None;
+        }
+        let url = FetchUrl::parse(&format!("http://{text}/")).ok()?;
+        Some(url.host_key(&Self::default()))
+    }
+}
+
+/// What is not a gateway is left out.
+impl<S: AsRef<str>> FromIterator<S> for ProxyHosts {
     fn from_iter<I: IntoIterator<Item = S>>(hosts: I) -> Self {
-        let lower = |host: S| host.into().trim().to_ascii_lowercase();
-        Self(hosts.into_iter().map(lower).collect())
+        let keys = hosts
+            .into_iter()
+            .filter_map(|host| Self::gateway(host.as_ref()));
+        Self(keys.map(|key| key.0).collect())
+    }
+}
+
+impl fmt::Display for ProxyHosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hosts: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        f.write_str(&hosts.join(", "))
     }
 }
 

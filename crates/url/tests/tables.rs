@@ -391,6 +391,28 @@ fn the_host_key_is_the_unit_of_politeness() {
 }
 
 #[test]
+fn gateways_are_listed_in_one_spelling() {
+    let proxies: ProxyHosts = [
+        " RSSHub.example ",
+        "rsshub.example:443",
+        "rsshub.example:80",
+        "bücher.example:1200",
+        "[::1]:1200",
+        "https://a.example/",
+        "a.example/path",
+        "me@a.example",
+        "",
+        "a b",
+    ]
+    .into_iter()
+    .collect();
+    let listed = "[::1]:1200, rsshub.example, xn--bcher-kva.example:1200";
+    assert_eq!(proxies.to_string(), listed);
+    assert_eq!(proxies, listed.split(", ").collect());
+    assert_eq!(ProxyHosts::default().to_string(), "");
+}
+
+#[test]
 fn the_registrable_domain_follows_the_public_suffix_list() {
     let rows = [
         ("https://www.example.com/", "example.com"),

@@ -1,6 +1,7 @@
 //! The story of one claimed URL: look up its source, fetch politely, classify the
 //! response, read the page, complete the claim.
 
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use tidings_net::{Failure, Response};
@@ -8,9 +9,9 @@ use tidings_store::{Completion, HostChange, Outcome};
 
 use super::Worker;
 use super::inline_document::InlineDocument;
-use super::job::Job;
+use super::job::{Cancelled, Job};
 use super::outcome::{self, Attempts};
-use super::read_page::PageRead;
+use super::read_page::{PageOutcome, PageRead};
 use super::source_cache::CachedSource;
 use super::tally::add_elapsed;
 use crate::politeness::PoliteFetch;
@@ -25,8 +26,9 @@ impl Worker {
     pub(super) async fn fetch(
         self: &Arc<Self>,
         job: &Job,
-        cancelled: impl Future<Output = ()>,
+        cancelled: impl Cancelled,
     ) -> Completion {
+        let mut cancelled = pin!(cancelled);
         let lease_token = job.claim.lease_token;
         let store = &self.context.store;
         let source = match self.sources.get(store, job.claim.source_id).await {
@@ -37,10 +39,13 @@ impl Worker {
             let outcome = self.read_inline(document, source).await;
             return Completion::new(lease_token, outcome);
         }
-        let (result, host) = self.request(job, &source, cancelled).await;
+        let (result, mut host) = self.request(job, &source, cancelled.as_mut()).await;
         let outcome = match result {
             None => Outcome::Released,
-            Some(result) => self.outcome(job, source, result).await,
+            Some(result) => {
+                self.outcome(job, source, result, cancelled, &mut host)
+                    .await
+            }
         };
         Completion {
             lease_token,
@@ -55,7 +60,7 @@ impl Worker {
         &self,
         job: &Job,
         source: &CachedSource,
-        cancelled: impl Future<Output = ()>,
+        cancelled: Pin<&mut impl Cancelled>,
     ) -> (Option<Result<Response, Failure>>, HostChange) {
         let claim = &job.claim;
         let politeness = source.settings.politeness();
@@ -83,27 +88,32 @@ impl Worker {
         job: &Job,
         source: Arc<CachedSource>,
         result: Result<Response, Failure>,
+        cancelled: Pin<&mut impl Cancelled>,
+        host: &mut HostChange,
     ) -> Outcome {
         let attempts = Attempts {
+            policy: Arc::clone(&self.options.retries),
             used: job.claim.retry_count,
             random: random(),
         };
         let response = match result {
             Ok(response) => response,
-            Err(failure) => return outcome::of_failure(&failure, attempts),
+            Err(failure) => return outcome::of_failure(&failure, &attempts),
         };
         let recrawl_in = job.recrawl_in(&source.settings, false);
-        if let Some(outcome) = outcome::of_response(&response, recrawl_in, attempts, job.now) {
+        if let Some(outcome) = outcome::of_response(&response, recrawl_in, &attempts, job.now) {
             return outcome;
         }
         let page = PageRead {
             job: job.clone(),
-            source,
+            source: Arc::clone(&source),
             proxies: self.context.proxies.clone(),
             response,
-            attempts,
+            attempts: attempts.clone(),
         };
-        self.read(page).await
+        let page = self.read(page).await;
+        self.follow_canonical(job, &source, page, attempts, cancelled, host)
+            .await
     }
 
     /// Builds the document of a text that came with its URL.
@@ -116,7 +126,7 @@ impl Worker {
     }
 
     /// Reads a page on one of the extraction threads.
-    async fn read(self: &Arc<Self>, page: PageRead) -> Outcome {
+    pub(super) async fn read(self: &Arc<Self>, page: PageRead) -> PageOutcome {
         let cost = page.response.body.len() as u64 * READING_COST;
         let room = self.context.client.memory().room_to_read(cost).await;
         let (extractor, archive) = (self.options.extractor, self.options.page_archive.clone());
@@ -130,6 +140,7 @@ impl Worker {
             add_elapsed(&worker.clocks.reading, start);
             outcome
         });
-        read.await.unwrap_or_else(outcome::extraction_failed)
+        read.await
+            .unwrap_or_else(|error| PageOutcome::from(outcome::extraction_failed(error)))
     }
 }

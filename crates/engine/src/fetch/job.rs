@@ -17,6 +17,11 @@ pub(super) struct Job {
     pub(super) now: Timestamp,
 }
 
+/// Done when nothing more may be sent for a claim.
+pub(super) trait Cancelled: Future<Output = ()> + Send {}
+
+impl<F: Future<Output = ()> + Send> Cancelled for F {}
+
 impl Job {
     pub(super) fn request(&self, settings: &SourceSettings) -> Request {
         let claim = &self.claim;

@@ -1,6 +1,7 @@
 //! The outcome of a claimed URL by failure, response or article: the response
 //! table. Pure; only a page that has to be read is not decided here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,7 +9,7 @@ use tidings_extract::{Article, Method, Quality};
 use tidings_net::{Class, Failure, Media, Response, retry_after};
 use tidings_store::Outcome;
 
-use super::retry;
+use super::retry::{self, RetryPolicy};
 
 /// Retry delay after an internal error.
 const INTERNAL_RETRY_DELAY: Duration = Duration::from_secs(30);
@@ -16,8 +17,9 @@ const INTERNAL_RETRY_DELAY: Duration = Duration::from_secs(30);
 const PAGE_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// The attempts of a URL, which decide its next one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Attempts {
+    pub(super) policy: Arc<RetryPolicy>,
     /// Retries that were used up before.
     pub(super) used: u16,
     /// In 0..1.
@@ -25,13 +27,21 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// An error of the web: retried, or failed permanently.
-    fn failed(self, error: String) -> Outcome {
-        self.failed_until(error, None)
+    fn next(&self, class: Class, status: Option<u16>) -> Option<Duration> {
+        self.policy.after(class, status, self.used, self.random)
     }
 
-    fn failed_until(self, error: String, retry_after: Option<Duration>) -> Outcome {
-        match retry::after_failure(self.used, self.random) {
+    /// There was no response: retried, or failed permanently.
+    fn failed(&self, class: Class, error: String) -> Outcome {
+        match self.next(class, None) {
+            Some(retry_in) => Outcome::Failed { error, retry_in },
+            None => dead("max_retries", Some(error)),
+        }
+    }
+
+    /// An error of the server, which may say when to retry.
+    fn failed_until(&self, status: u16, error: String, retry_after: Option<Duration>) -> Outcome {
+        match self.next(Class::HttpTransient, Some(status)) {
             Some(wait) => Outcome::Failed {
                 error,
                 retry_in: retry::at_least(wait, retry_after),
@@ -41,8 +51,8 @@ impl Attempts {
     }
 
     /// The site denies access: retried after hours, or failed permanently.
-    fn refused(self, reason: &str, error: String) -> Outcome {
-        match retry::after_refusal(self.used, self.random) {
+    fn refused(&self, reason: &str, error: String) -> Outcome {
+        match self.next(Class::Blocked, None) {
             Some(retry_in) => Outcome::Failed { error, retry_in },
             None => dead(reason, Some(error)),
         }
@@ -81,7 +91,7 @@ pub(super) fn storage_failed(why: impl std::fmt::Display) -> Outcome {
 }
 
 /// There was no response.
-pub(super) fn of_failure(failure: &Failure, attempts: Attempts) -> Outcome {
+pub(super) fn of_failure(failure: &Failure, attempts: &Attempts) -> Outcome {
     match failure {
         Failure::HostBusy { wait, .. } => Outcome::Deferred {
             reason: failure.to_string(),
@@ -92,15 +102,11 @@ pub(super) fn of_failure(failure: &Failure, attempts: Attempts) -> Outcome {
             retry_in: *retry_in,
         },
         // An error of the server; the page still exists.
-        Failure::UnaskedNotModified => attempts.failed(failure.to_string()),
+        Failure::UnaskedNotModified => attempts.failed(Class::Network, failure.to_string()),
         _ => match failure.class() {
-            Class::Network | Class::HttpTransient | Class::Blocked => {
-                attempts.failed(failure.to_string())
-            }
+            class if class.consumes_a_retry() => attempts.failed(class, failure.to_string()),
             Class::Internal => internal(failure),
-            Class::HttpPermanent | Class::Policy | Class::Content => {
-                dead(failure.code(), Some(failure.to_string()))
-            }
+            _ => dead(failure.code(), Some(failure.to_string())),
         },
     }
 }
@@ -109,7 +115,7 @@ pub(super) fn of_failure(failure: &Failure, attempts: Attempts) -> Outcome {
 pub(super) fn of_response(
     response: &Response,
     again_in: Option<Duration>,
-    attempts: Attempts,
+    attempts: &Attempts,
     now: Timestamp,
 ) -> Option<Outcome> {
     let status = response.status;
@@ -129,7 +135,9 @@ pub(super) fn of_response(
         410 => Some(dead("gone", Some(error()))),
         _ => Some(match Class::of_status(status) {
             Some(Class::Blocked) => attempts.refused("forbidden", error()),
-            Some(Class::HttpTransient) => attempts.failed_until(error(), retry_after_header()),
+            Some(Class::HttpTransient) => {
+                attempts.failed_until(status, error(), retry_after_header())
+            }
             _ => dead(&format!("http_{status}"), Some(error())),
         }),
     }
@@ -146,7 +154,7 @@ fn of_body(response: &Response) -> Option<Outcome> {
 }
 
 /// The page was read; `None` when it is an article.
-pub(super) fn of_article(article: &Article, attempts: Attempts) -> Option<Outcome> {
+pub(super) fn of_article(article: &Article, attempts: &Attempts) -> Option<Outcome> {
     let flags = &article.flags;
     if flags.soft_404 {
         return Some(dead("soft_404", None));
@@ -173,10 +181,13 @@ mod tests {
 
     use super::*;
 
-    const FIRST: Attempts = Attempts {
-        used: 0,
-        random: 0.5,
-    };
+    fn attempts(used: u16) -> Attempts {
+        Attempts {
+            policy: Arc::default(),
+            used,
+            random: 0.5,
+        }
+    }
 
     fn summary(outcome: &Outcome) -> String {
         match outcome {
@@ -235,11 +246,15 @@ mod tests {
             ),
         ];
         for (failure, expected) in rows {
-            assert_eq!(summary(&of_failure(&failure, FIRST)), expected, "{failure}");
+            assert_eq!(
+                summary(&of_failure(&failure, &attempts(0))),
+                expected,
+                "{failure}"
+            );
         }
-        let last = Attempts { used: 5, ..FIRST };
         let failure = Failure::NoSuchName { host: host() };
-        assert_eq!(summary(&of_failure(&failure, last)), "dead max_retries");
+        let last = of_failure(&failure, &attempts(5));
+        assert_eq!(summary(&last), "dead max_retries");
     }
 
     #[test]
@@ -253,7 +268,8 @@ mod tests {
                 feed: None,
                 now: "2026-11-15T00:00:00Z".parse().unwrap(),
             };
-            of_article(&extract(&page, &Options::default()), FIRST).map(|outcome| summary(&outcome))
+            of_article(&extract(&page, &Options::default()), &attempts(0))
+                .map(|outcome| summary(&outcome))
         };
         let rows = [
             (

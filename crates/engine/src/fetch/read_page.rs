@@ -7,7 +7,7 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use tidings_extract::{Article, FeedEntry, Method, Options, Page, Quality};
 use tidings_net::Response;
-use tidings_store::{HostId, Outcome, Submission};
+use tidings_store::{HostId, Outcome, Submission, Target};
 use tidings_text::{charset, hex};
 use tidings_url::ProxyHosts;
 
@@ -17,6 +17,7 @@ use super::feed_hints::FeedHints;
 use super::job::Job;
 use super::outcome::{self, Attempts};
 use super::page_archive::PageArchive;
+use super::page_version::PageVersion;
 use super::site_cache::SiteCache;
 use super::source_cache::CachedSource;
 use crate::sources::target;
@@ -36,22 +37,41 @@ pub(super) struct PageRead {
     pub(super) attempts: Attempts,
 }
 
+/// A page that was read: the outcome of its claim, and what it says of itself.
+#[derive(Debug)]
+pub(super) struct PageOutcome {
+    pub(super) outcome: Outcome,
+    pub(super) version: Option<PageVersion>,
+    /// The other page that it names as canonical, if it is read for the first time.
+    pub(super) names: Option<Target>,
+}
+
+impl From<Outcome> for PageOutcome {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            version: None,
+            names: None,
+        }
+    }
+}
+
 impl PageRead {
     pub(super) fn run(
         self,
         extractor: Extractor,
         archive: Option<&PageArchive>,
         sites: &SiteCache,
-    ) -> Outcome {
+    ) -> PageOutcome {
         let hints = FeedHints::of(&self.job.claim);
         let article = self.extract(extractor, &hints, sites);
-        if let Some(outcome) = outcome::of_article(&article, self.attempts) {
-            return outcome;
+        if let Some(outcome) = outcome::of_article(&article, &self.attempts) {
+            return PageOutcome::from(outcome);
         }
         let raw_html = archive.map(|archive| archive.save(&self.response.body));
         match raw_html.transpose() {
             Ok(raw_html) => self.finish(article, &hints, raw_html),
-            Err(error) => outcome::internal(format!("cannot archive the page: {error}")),
+            Err(error) => outcome::internal(format!("cannot archive the page: {error}")).into(),
         }
     }
 
@@ -82,7 +102,12 @@ impl PageRead {
     }
 
     /// The outcome of a page that is an article.
-    fn finish(self, mut article: Article, hints: &FeedHints, raw_html: Option<String>) -> Outcome {
+    fn finish(
+        self,
+        mut article: Article,
+        hints: &FeedHints,
+        raw_html: Option<String>,
+    ) -> PageOutcome {
         let Self {
             job,
             source,
@@ -105,22 +130,35 @@ impl PageRead {
             raw_html,
             now: job.now,
         };
-        let final_target = target(response.url.clone(), &source.settings.rules(), &proxies);
+        let rules = source.settings.rules();
+        let final_target = target(response.url.clone(), &rules, &proxies);
+        let version = PageVersion::of(&article);
+        // A page that has a document keeps it.
+        let names = match claim.content_hash {
+            None => version.other_page(&final_target, &rules, &proxies),
+            Some(_) => None,
+        };
+        let names = names.filter(|named| named.id() != claim.lease_token.id);
+        let page = |outcome| PageOutcome {
+            outcome,
+            version: Some(version),
+            names,
+        };
         let sketch = article.sketch.take();
         let document = build_document::document(article, provenance, final_target.key.to_string());
         let Some(document) = build_document::row(&document, final_target.key, sketch) else {
-            return outcome::internal("cannot serialize the document");
+            return outcome::internal("cannot serialize the document").into();
         };
         let document = Some(Box::new(document));
         if final_target.id() == claim.lease_token.id {
             let has_changed = content_hash != claim.content_hash;
-            return Outcome::Fetched {
+            return page(Outcome::Fetched {
                 etag,
                 last_modified,
                 content_hash,
                 document,
                 again_in: job.recrawl_in(&source.settings, has_changed),
-            };
+            });
         }
         let to = Submission {
             source_id: claim.source_id,
@@ -130,13 +168,13 @@ impl PageRead {
             item: claim.item.clone(),
             ..Submission::new(final_target, claim.origin)
         };
-        Outcome::Redirected {
+        page(Outcome::Redirected {
             to: Box::new(to),
             etag,
             last_modified,
             content_hash,
             document,
-        }
+        })
     }
 }
 

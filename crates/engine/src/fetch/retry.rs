@@ -1,25 +1,12 @@
-//! Retry delays of a URL, the number of retries before it fails permanently, and
+//! Retry delays of a URL, the number of attempts before it fails permanently, and
 //! the recrawl interval. Pure; randomness comes in as an argument.
 
 use std::time::Duration;
 
+use tidings_net::Class;
+
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// Delays after the first failure, the second, and so on.
-const FAILURE_DELAYS: [Duration; 5] = [
-    MINUTE,
-    Duration::from_secs(5 * 60),
-    Duration::from_secs(30 * 60),
-    Duration::from_secs(2 * 3600),
-    Duration::from_secs(6 * 3600),
-];
-
-/// Delays after a site denied access.
-const REFUSAL_DELAYS: [Duration; 3] = [
-    Duration::from_secs(6 * 3600),
-    Duration::from_secs(24 * 3600),
-    Duration::from_secs(72 * 3600),
-];
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// The longest Retry-After that is honoured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
@@ -27,17 +14,83 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 /// Delay after a 429 without Retry-After.
 const TOO_MANY_REQUESTS_DELAY: Duration = Duration::from_secs(5 * 60);
 
-/// The delay after a failure when `retries` have been used; `None` when there are
-/// no more.
-pub(crate) fn after_failure(retries: u16, random: f64) -> Option<Duration> {
-    let wait = FAILURE_DELAYS.get(usize::from(retries))?;
-    Some(jitter(*wait, random))
+/// The delay before each retry of a URL, by class of failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// After an error of DNS, connecting, TLS or the transfer, or a timeout.
+    pub network: Vec<Duration>,
+    /// After 408, 425 and 5xx.
+    pub http: Vec<Duration>,
+    /// After 503, where it has delays of its own.
+    pub unavailable: Option<Vec<Duration>>,
+    /// After 401, 403, 451, a CAPTCHA or a consent page.
+    pub blocked: Vec<Duration>,
+    /// Attempts in all, for every class; the last delay is repeated. Without it there
+    /// is one retry for each delay.
+    pub max_attempts: Option<u16>,
 }
 
-/// The same for a refusal: 401, 403, 451, a CAPTCHA.
-pub(crate) fn after_refusal(retries: u16, random: f64) -> Option<Duration> {
-    let wait = REFUSAL_DELAYS.get(usize::from(retries))?;
-    Some(jitter(*wait, random))
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        let delays = [MINUTE, MINUTE * 5, MINUTE * 30, HOUR * 2, HOUR * 6];
+        Self {
+            network: delays.to_vec(),
+            http: delays.to_vec(),
+            unavailable: None,
+            blocked: vec![HOUR * 6, HOUR * 24, HOUR * 72],
+            max_attempts: None,
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// As Media Cloud: after 503 five attempts, and delays that double from an hour.
+    pub fn media_cloud() -> Self {
+        Self {
+            unavailable: Some(vec![HOUR, HOUR * 2, HOUR * 4, HOUR * 8]),
+            ..Self::default()
+        }
+    }
+
+    /// As North Cloud: three attempts whatever fails, and delays that double from a
+    /// minute.
+    pub fn north_cloud() -> Self {
+        let delays = vec![MINUTE, MINUTE * 2];
+        Self {
+            network: delays.clone(),
+            http: delays.clone(),
+            unavailable: None,
+            blocked: delays,
+            max_attempts: None,
+        }
+    }
+
+    /// The delay after a failure when `retries` have been used; `None` when there are
+    /// no more.
+    pub(crate) fn after(
+        &self,
+        class: Class,
+        status: Option<u16>,
+        retries: u16,
+        random: f64,
+    ) -> Option<Duration> {
+        let delays = match (class, status, &self.unavailable) {
+            (Class::Blocked, ..) => &self.blocked,
+            (Class::HttpTransient, Some(503), Some(unavailable)) => unavailable,
+            (Class::HttpTransient, ..) => &self.http,
+            _ => &self.network,
+        };
+        let max_retries = match self.max_attempts {
+            Some(attempts) => usize::from(attempts).saturating_sub(1),
+            None => delays.len(),
+        };
+        let used = usize::from(retries);
+        if used >= max_retries {
+            return None;
+        }
+        let delay = delays.get(used).or(delays.last())?;
+        Some(jitter(*delay, random))
+    }
 }
 
 /// The delay after 429: the server's Retry-After, bounded.
@@ -78,26 +131,61 @@ pub(crate) fn recrawl_after(
 mod tests {
     use super::*;
 
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    #[test]
-    fn failures_wait_longer_each_time_and_end() {
-        let waits: Vec<_> = (0..7).map(|retries| after_failure(retries, 0.5)).collect();
-        let expected = [1, 5, 30, 120, 360].map(|minutes| Some(MINUTE * minutes));
-        assert_eq!(waits[..5], expected);
-        assert_eq!(waits[5..], [None, None]);
-        for random in [0.0, 0.3, 1.0] {
-            let wait = after_failure(4, random).unwrap();
-            assert!(wait >= HOUR * 5 && wait <= HOUR * 7, "{wait:?}");
-        }
+    /// The delays of a policy in minutes, until a URL fails permanently.
+    fn minutes(policy: &RetryPolicy, class: Class, status: Option<u16>) -> Vec<u64> {
+        (0..100)
+            .map_while(|retries| policy.after(class, status, retries, 0.5))
+            .map(|wait| wait.as_secs() / 60)
+            .collect()
     }
 
     #[test]
-    fn refusals_wait_for_days_and_end() {
-        let hours: Vec<_> = (0..4)
-            .map(|retries| after_refusal(retries, 0.5).map(|wait| wait.as_secs() / 3600))
-            .collect();
-        assert_eq!(hours, [Some(6), Some(24), Some(72), None]);
+    fn each_class_of_failures_has_its_delays_and_ends() {
+        let standard = RetryPolicy::default();
+        let media = RetryPolicy::media_cloud();
+        let north = RetryPolicy::north_cloud();
+        let capped = RetryPolicy {
+            max_attempts: Some(3),
+            ..RetryPolicy::default()
+        };
+        let patient = RetryPolicy {
+            max_attempts: Some(6),
+            blocked: vec![MINUTE, HOUR],
+            ..RetryPolicy::default()
+        };
+        let never = RetryPolicy {
+            network: Vec::new(),
+            max_attempts: Some(9),
+            ..RetryPolicy::default()
+        };
+        let (network, http) = (Class::Network, Class::HttpTransient);
+        let usual = &[1, 5, 30, 120, 360][..];
+        let rows: [(&RetryPolicy, Class, Option<u16>, &[u64]); 13] = [
+            (&standard, network, None, usual),
+            (&standard, http, Some(500), usual),
+            (&standard, http, Some(503), usual),
+            (&standard, Class::Blocked, Some(403), &[360, 1440, 4320]),
+            (&media, http, Some(503), &[60, 120, 240, 480]),
+            (&media, http, Some(502), usual),
+            (&media, network, None, usual),
+            (&north, http, Some(503), &[1, 2]),
+            (&north, Class::Blocked, Some(403), &[1, 2]),
+            (&capped, http, Some(503), &[1, 5]),
+            (&capped, Class::Blocked, Some(403), &[360, 1440]),
+            (&patient, Class::Blocked, None, &[1, 60, 60, 60, 60]),
+            (&never, network, None, &[]),
+        ];
+        for (policy, class, status, expected) in rows {
+            assert_eq!(
+                minutes(policy, class, status),
+                expected,
+                "{class:?} {status:?} {policy:?}"
+            );
+        }
+        for random in [0.0, 0.3, 1.0] {
+            let wait = standard.after(network, None, 4, random).unwrap();
+            assert!(wait >= HOUR * 5 && wait <= HOUR * 7, "{wait:?}");
+        }
     }
 
     #[test]

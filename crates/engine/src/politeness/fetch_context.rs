@@ -25,10 +25,10 @@ pub struct FetchContext {
 
 impl FetchContext {
     pub fn new(client: Client, store: Store) -> Self {
-        let proxies = ProxyHosts::default();
+        let proxies = store.proxy_hosts().clone();
         let cache = Arc::new(StoreRobotsCache::new(store.clone()));
         Self {
-            robots: RobotsGate::new(client.clone(), Some(cache), proxies.clone()),
+            robots: RobotsGate::new(client.clone(), Some(cache)),
             store,
             client,
             proxies,

@@ -50,7 +50,9 @@ impl FetchContext {
             AcquiredHost::Later(wait) => return Ok(FetchResult::HostBusy(wait)),
         };
         let fetch = PoliteFetch::new(self, politeness, &request.url, permit.delay);
-        let result = self.while_held(&permit, fetch.fetch(request)).await;
+        // Boxed: the types of futures that hold it would be too deep for the compiler.
+        let request = Box::pin(fetch.fetch(request));
+        let result = self.while_held(&permit, request).await;
         // Another process may hold the permit by now: nothing more is sent.
         let result = result.unwrap_or_else(|| {
             Err(Failure::HostBusy {

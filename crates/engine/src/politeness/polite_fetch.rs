@@ -69,8 +69,27 @@ impl<'a> PoliteFetch<'a> {
     }
 
     /// Fetches, following redirects.
-    pub(crate) async fn fetch(&self, mut request: Request) -> Result<Response, Failure> {
-        self.check_robots(&request.url, false).await?;
+    pub(crate) fn fetch(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<Response, Failure>> + Send {
+        self.fetch_after(request, false)
+    }
+
+    /// The same right after another request to its host: after the host's delay.
+    pub(crate) fn fetch_next(
+        &self,
+        request: Request,
+    ) -> impl Future<Output = Result<Response, Failure>> + Send {
+        self.fetch_after(request, true)
+    }
+
+    async fn fetch_after(
+        &self,
+        mut request: Request,
+        was_just_requested: bool,
+    ) -> Result<Response, Failure> {
+        self.check_robots(&request.url, was_just_requested).await?;
         request.gap = self.progress().first_host_delay;
         let fetch = self.context.client.fetch(request, Redirects::Check(self));
         let result = fetch.await;

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tidings_url::{FetchUrl, HostKey, ProxyHosts};
 
 use super::cache::{RobotsCache, RobotsCacheError, RobotsRecord};
-use super::rules::{RobotsRules, Verdict};
+use super::rules::{RobotsRules, Verdict, product_of};
 use crate::client::{Client, RedirectCheck, Redirects};
 use crate::failure::{Class, Failure};
 use crate::request::{Purpose, Request, Response};
@@ -35,9 +35,6 @@ const MAX_MEMORY_BYTES: usize = 64 * 1024 * 1024;
 /// Hosts in memory, with rules or without; when there are more, all are evicted.
 const MAX_HOSTS: usize = 100_000;
 
-/// The name by which files address us.
-pub(crate) const PRODUCT: &str = "Tidings";
-
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A URL that may be fetched.
@@ -54,7 +51,6 @@ pub struct Permission {
 pub struct RobotsGate {
     client: Client,
     cache: Option<Arc<dyn RobotsCache>>,
-    proxies: ProxyHosts,
     clock: Clock,
     memory: Mutex<Memory>,
 }
@@ -88,11 +84,10 @@ impl fmt::Debug for RobotsGate {
 
 impl RobotsGate {
     /// Files are cached in memory, and in `cache` if there is one.
-    pub fn new(client: Client, cache: Option<Arc<dyn RobotsCache>>, proxies: ProxyHosts) -> Self {
+    pub fn new(client: Client, cache: Option<Arc<dyn RobotsCache>>) -> Self {
         Self {
             client,
             cache,
-            proxies,
             clock: Arc::new(Timestamp::now),
             memory: Mutex::default(),
         }
@@ -142,7 +137,8 @@ impl RobotsGate {
         url: &FetchUrl,
         redirects: Redirects<'_>,
     ) -> Result<(Arc<RobotsRules>, bool), Failure> {
-        let host = url.host_key(&self.proxies);
+        // A gateway has one file for all that it serves.
+        let host = url.host_key(&ProxyHosts::default());
         let entry = self.entry(&host);
         let mut cached = entry.lock().await;
         let now = (self.clock)();
@@ -181,7 +177,7 @@ impl RobotsGate {
         if let Some(stored) = &stored
             && stored.expires_at > now
         {
-            return Ok((policy(stored, stored.expires_at), false));
+            return Ok((self.policy(stored, stored.expires_at), false));
         }
         let fetched = self.request(url, redirects).await?;
         let last_good = stored.filter(|stored| {
@@ -190,7 +186,9 @@ impl RobotsGate {
         });
         let expires_at = match (is_conclusive(fetched.status), last_good) {
             (true, _) => after(now, FRESH_TTL),
-            (false, Some(good)) => return Ok((policy(&good, after(now, fetched.retry_in)), true)),
+            (false, Some(good)) => {
+                return Ok((self.policy(&good, after(now, fetched.retry_in)), true));
+            }
             (false, None) => after(now, fetched.retry_in),
         };
         let record = RobotsRecord {
@@ -202,7 +200,20 @@ impl RobotsGate {
         if let Some(cache) = &self.cache {
             cache.put(host, &record).await.map_err(cache_failure)?;
         }
-        Ok((policy(&record, expires_at), true))
+        Ok((self.policy(&record, expires_at), true))
+    }
+
+    fn policy(&self, record: &RobotsRecord, expires_at: Timestamp) -> CachedPolicy {
+        let policy = match record.status {
+            200..=299 => {
+                let product = product_of(self.client.user_agent());
+                let rules = RobotsRules::parse(record.body.as_bytes(), product);
+                Policy::Rules(Arc::new(rules))
+            }
+            status if is_conclusive(status) => Policy::Rules(Arc::default()),
+            _ => Policy::Unavailable(record.body.clone()),
+        };
+        CachedPolicy { policy, expires_at }
     }
 
     /// Requests the file. No usable response is a result too: status 0 and the reason.
@@ -302,18 +313,6 @@ fn is_conclusive(status: u16) -> bool {
         Some(Class::HttpPermanent | Class::Blocked) => true,
         Some(_) => false,
     }
-}
-
-fn policy(record: &RobotsRecord, expires_at: Timestamp) -> CachedPolicy {
-    let policy = match record.status {
-        200..=299 => {
-            let rules = RobotsRules::parse(record.body.as_bytes(), PRODUCT);
-            Policy::Rules(Arc::new(rules))
-        }
-        status if is_conclusive(status) => Policy::Rules(Arc::default()),
-        _ => Policy::Unavailable(record.body.clone()),
-    };
-    CachedPolicy { policy, expires_at }
 }
 
 fn after(start: Timestamp, wait: Duration) -> Timestamp {

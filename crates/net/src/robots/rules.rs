@@ -181,8 +181,36 @@ fn key_and_value(line: &str) -> Option<(Key, &str)> {
     Some((key, value.trim()))
 }
 
+/// The product token of a User-Agent: by it robots.txt addresses a crawler. Behind
+/// `compatible;` is the name of one that starts like a browser.
+pub(crate) fn product_of(user_agent: &str) -> &str {
+    let name = user_agent.split_once("compatible;");
+    product_token(name.map_or(user_agent, |(_, name)| name).trim_start())
+}
+
 /// `Tidings/1.0 (…)` is known as `Tidings`: letters, `_` and `-` (RFC 9309 §2.2.1).
 fn product_token(value: &str) -> &str {
     let ends = |c: char| !(c.is_ascii_alphabetic() || c == '_' || c == '-');
     value.split(ends).next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawler_is_addressed_by_its_product() {
+        let rows = [
+            ("Tidings/0.1.0 (+https://us.example/)", "Tidings"),
+            ("NorthCloud-Crawler/1.0", "NorthCloud-Crawler"),
+            (
+                "Mozilla/5.0 (compatible; mc_bot/2.0; +https://us.example/)",
+                "mc_bot",
+            ),
+            ("Mozilla/5.0 (X11; Linux x86_64)", "Mozilla"),
+        ];
+        for (user_agent, product) in rows {
+            assert_eq!(product_of(user_agent), product, "{user_agent}");
+        }
+    }
 }

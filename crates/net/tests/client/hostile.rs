@@ -194,7 +194,13 @@ async fn we_say_who_we_are_and_what_we_read() {
     let mut special = page(&home(server.address()));
     special.user_agent = Some("Special/1".to_owned());
     client.fetch(special, Redirects::Follow).await.unwrap();
+    let mut named = crate::options();
+    named.user_agent = "NorthCloud-Crawler/1.0".to_owned();
+    named.contact = "https://example.org/bot".to_owned();
+    let named = tidings_net::Client::new(named).unwrap();
+    get(&named, &home(server.address())).await.unwrap();
     let heads = heads.lock().unwrap();
+    assert!(heads[2].contains("user-agent: northcloud-crawler/1.0 (+https://example.org/bot)\r\n"));
     assert!(
         heads[0].starts_with("get /a?b=1 http/1.1\r\n"),
         "{}",

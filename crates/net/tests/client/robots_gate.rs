@@ -11,7 +11,7 @@ use tidings_net::{
     Client, Failure, Redirects, RobotsCache, RobotsCacheError, RobotsGate, RobotsRecord,
 };
 use tidings_sim::{Act, RawServer};
-use tidings_url::{HostKey, ProxyHosts};
+use tidings_url::HostKey;
 
 use crate::{OTHER_PEER, client, home, page, path, raw, url};
 
@@ -53,7 +53,7 @@ fn gate(
     clock: &Arc<AtomicI64>,
 ) -> RobotsGate {
     let clock = Arc::clone(clock);
-    RobotsGate::new(client.clone(), cache, ProxyHosts::default())
+    RobotsGate::new(client.clone(), cache)
         .with_clock(move || Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap())
 }
 

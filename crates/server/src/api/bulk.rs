@@ -135,7 +135,7 @@ async fn submit_items(store: &Store, items: Vec<Item>) -> Result<Report, Problem
         let parsed = match &rules_of[&item.source_id] {
             Err(why) => Err(why.clone()),
             Ok(rules) => FetchUrl::parse(&item.url)
-                .map(|url| target(url, rules))
+                .map(|url| target(url, rules, store.proxy_hosts()))
                 .map_err(|error| error.rule.to_string()),
         };
         let (verdict, error) = match parsed {

@@ -79,21 +79,24 @@ pub(crate) async fn search(request: CheckedRequest) -> HandlerResult {
     let results = run_search(&request.app, query).await?;
     let reached = offset + results.hits.len();
     let next = (reached < results.total && !results.hits.is_empty()).then(|| reached.to_string());
-    let items: Vec<Json> = results.hits.iter().map(hit).collect();
+    let proxies = request.app.store.proxy_hosts();
+    let items: Vec<Json> = results
+        .hits
+        .iter()
+        .map(|found| hit(found, proxies))
+        .collect();
     json(&json!({ "total": results.total, "items": items, "next": next }))
 }
 
-fn hit(hit: &Hit) -> Json {
+fn hit(hit: &Hit, proxies: &ProxyHosts) -> Json {
     let mut shown = json!(hit);
-    shown["frontier_id"] = json!(frontier_id(hit));
+    shown["frontier_id"] = json!(frontier_id(hit, proxies));
     shown
 }
 
 /// The frontier id of a hit: its host by the URL, its key by the document id.
-pub(crate) fn frontier_id(hit: &Hit) -> Option<FrontierId> {
-    let host = FetchUrl::parse(&hit.url)
-        .ok()?
-        .host_key(&ProxyHosts::default());
+pub(crate) fn frontier_id(hit: &Hit, proxies: &ProxyHosts) -> Option<FrontierId> {
+    let host = FetchUrl::parse(&hit.url).ok()?.host_key(proxies);
     let half = u128::from_str_radix(hit.id.get(..32)?, 16).ok()?;
     Some(FrontierId {
         host: HostId::of(&host),

@@ -111,10 +111,10 @@ pub(crate) async fn rules(store: &Store, source_id: i64) -> Result<Rules, Proble
     })
 }
 
-pub(crate) fn target(url: FetchUrl, rules: &Rules) -> Target {
+pub(crate) fn target(url: FetchUrl, rules: &Rules, proxies: &ProxyHosts) -> Target {
     Target {
         key: url.canonical(rules).key(),
-        host: url.host_key(&ProxyHosts::default()),
+        host: url.host_key(proxies),
         url,
     }
 }
@@ -125,7 +125,8 @@ pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
     let source_id = fields.number("source_id", 0..=MAX_ID)?.unwrap_or(0);
     let priority = fields.number("priority", 1..=10)?.unwrap_or(5) as u8;
     fields.finish()?;
-    let target = target(url, &rules(&request.app.store, source_id).await?);
+    let store = &request.app.store;
+    let target = target(url, &rules(store, source_id).await?, store.proxy_hosts());
     let id = target.id();
     let submission = Submission {
         source_id,
@@ -188,7 +189,8 @@ pub(crate) async fn explain(request: CheckedRequest) -> HandlerResult {
     let url: String = request.params.required("url")?;
     let url = FetchUrl::parse(&url)
         .map_err(|error| Problem::field("url", format!("url is invalid: {}", error.rule)))?;
-    let id = target(url, &Rules::default()).id();
+    let proxies = request.app.store.proxy_hosts();
+    let id = target(url, &Rules::default(), proxies).id();
     let explanation = request.app.store.explain(id).await?;
     if explanation.row.is_none() && explanation.events.is_empty() && explanation.alias_of.is_none()
     {

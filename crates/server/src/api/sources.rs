@@ -16,7 +16,7 @@ use tidings_extract::{Options, Page, Selector, Selectors, When, extract};
 use tidings_feed::discovery::Ranked;
 use tidings_net::{Failure, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, Source};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
 use crate::app::App;
 use crate::body_fields::BodyFields;
@@ -270,7 +270,7 @@ pub(crate) async fn discover_feeds(app: &App, url: &FetchUrl) -> Result<Vec<Rank
 
 fn robots(app: &App) -> RobotsGate {
     let cache = Arc::new(StoreRobotsCache::new(app.store.clone()));
-    RobotsGate::new(app.client.clone(), Some(cache), ProxyHosts::default())
+    RobotsGate::new(app.client.clone(), Some(cache))
 }
 
 /// Why a fetch failed. Addresses that were refused are only in the log.

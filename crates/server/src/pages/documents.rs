@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use tidings_document::Document;
 use tidings_engine::{NearDuplicateStory, near_duplicates, stored_document};
 use tidings_sinks::{Hit, SearchQuery, Snippet};
+use tidings_url::ProxyHosts;
 
 use super::format;
 use super::layout::page;
@@ -47,7 +48,7 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
         div #live { section.card {
             @if let Some(results) = &results {
                 p.soft { (format::number(results.total as i64)) " documents" @if request.params.text("q").is_none() { ", newest first" } }
-                @for hit in &results.hits { (hit_line(hit)) }
+                @for hit in &results.hits { (hit_line(hit, request.app.store.proxy_hosts())) }
                 @if results.hits.is_empty() {
                     p.empty { @if request.params.text("q").is_some() { "No document matches. Try fewer words." } @else { "No documents yet. Add a source to fetch some." } }
                 }
@@ -67,7 +68,7 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
     page(&request, "/documents", "Documents", &content)
 }
 
-fn hit_line(hit: &Hit) -> Markup {
+fn hit_line(hit: &Hit, proxies: &ProxyHosts) -> Markup {
     let date = hit.published_at.unwrap_or(hit.fetched_at);
     let title = if hit.title.trim().is_empty() {
         hit.url.as_str()
@@ -76,7 +77,7 @@ fn hit_line(hit: &Hit) -> Markup {
     };
     html! {
         div.hit {
-            @match frontier_id(hit) {
+            @match frontier_id(hit, proxies) {
                 Some(id) => a.title href={ "/documents/" (id) } { (title) },
                 None => b { (title) },
             }

@@ -161,7 +161,7 @@ pub(crate) async fn submit(request: CheckedRequest) -> HandlerResult {
         }
         let url = FetchUrl::parse(text)
             .map_err(|error| Problem::field("urls", format!("line {}: {error}", n + 1)))?;
-        let target = target(url, &Rules::default());
+        let target = target(url, &Rules::default(), request.app.store.proxy_hosts());
         submissions.push(Submission::new(target, Origin::Manual));
     }
     if submissions.is_empty() {

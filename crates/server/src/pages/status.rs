@@ -28,6 +28,7 @@ impl ShownStatus {
 fn dead(reason: Option<&str>) -> (&'static str, &'static str) {
     match reason {
         Some("redirect") => ("redirected", ""),
+        Some("canonical") => ("merged", ""),
         Some("robots_blocked") => ("blocked by robots", "warn"),
         Some("not_found" | "gone" | "soft_404") => ("not found", "bad"),
         _ => ("failed permanently", "bad"),
@@ -71,6 +72,7 @@ mod tests {
             (Status::Fetched, None, "fetched"),
             (Status::Failed, None, "retrying"),
             (Status::Dead, Some("redirect"), "redirected"),
+            (Status::Dead, Some("canonical"), "merged"),
             (Status::Dead, Some("robots_blocked"), "blocked by robots"),
             (Status::Dead, Some("not_found"), "not found"),
             (Status::Dead, Some("gone"), "not found"),

@@ -18,10 +18,8 @@ use crate::response::HandlerResult;
 pub(crate) async fn find(request: CheckedRequest) -> HandlerResult {
     let url: String = request.params.required("url")?;
     let url = FetchUrl::parse(&url).map_err(|error| Problem::field("url", error.to_string()))?;
-    redirect(&format!(
-        "/frontier/{}",
-        target(url, &Rules::default()).id()
-    ))
+    let target = target(url, &Rules::default(), request.app.store.proxy_hosts());
+    redirect(&format!("/frontier/{}", target.id()))
 }
 
 pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use tidings_store::{
     ExpiringTable, Feed, FeedClaim, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay,
-    Robots, Role, StartedTask,
+    Robots, Role, StartedTask, Store,
 };
+use tidings_url::ProxyHosts;
 
 use crate::fixture::{Fixture, MINUTE, SECOND, id};
 
@@ -23,6 +24,7 @@ on_both_engines!(
     a_feed_can_be_claimed_resumed_and_removed,
     polls_of_a_source_are_counted_by_kind,
     a_shared_value_is_replaced_by_compare_and_swap,
+    all_handles_that_open_later_use_the_shared_gateways,
     an_unchanged_feed_and_a_failed_one_are_different,
     the_same_task_starts_once_per_interval,
     runs_are_recorded,
@@ -750,4 +752,31 @@ async fn ids_that_another_process_has_drawn_are_drawn_again(t: Fixture) {
     let other = t.store.source_named("other").await.unwrap().unwrap();
     let feeds = t.store.feeds_of_source(other.source_id).await.unwrap();
     assert_eq!(feeds.len(), 1);
+}
+
+async fn all_handles_that_open_later_use_the_shared_gateways(t: Fixture) {
+    let list = |hosts: &[&str]| -> ProxyHosts { hosts.iter().collect() };
+    let (one, two) = (list(&["a.example"]), list(&["a.example", "b.example:1200"]));
+    // Nobody shares one yet: each machine uses what it is configured with.
+    let mut options = t.options();
+    options.proxy_hosts = one.clone();
+    let mut first = Store::open(&t.address, &options).await.unwrap();
+    assert_eq!(first.proxy_hosts(), &one);
+    assert_eq!(t.reopen().await.proxy_hosts(), &ProxyHosts::default());
+
+    assert_eq!(first.share_proxy_hosts(one.clone()).await.unwrap(), None);
+    assert_eq!(t.reopen().await.proxy_hosts(), &one);
+    let mut second = t.reopen().await;
+    let replaced = second.share_proxy_hosts(two.clone()).await.unwrap();
+    assert_eq!(replaced, Some(one.clone()));
+    assert_eq!(second.clone().proxy_hosts(), &two);
+    assert_eq!(second.share_proxy_hosts(two.clone()).await.unwrap(), None);
+    // The configuration of a machine does not hide the shared list.
+    let third = Store::open(&t.address, &options).await.unwrap();
+    assert_eq!(third.proxy_hosts(), &two);
+    // A list without gateways is a list, too.
+    let replaced = second.share_proxy_hosts(ProxyHosts::default()).await;
+    assert_eq!(replaced.unwrap(), Some(two));
+    let fourth = Store::open(&t.address, &options).await.unwrap();
+    assert_eq!(fourth.proxy_hosts(), &ProxyHosts::default());
 }

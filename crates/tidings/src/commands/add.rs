@@ -13,7 +13,7 @@ use tidings_engine::{
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_net::{Client, RobotsGate};
 use tidings_store::{Feed, Source, Store};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
 use super::discover::rows;
 use crate::config::Config;
@@ -244,7 +244,7 @@ fn polled(draft: &SourceDraft) -> String {
 
 async fn discover_feeds(args: &AddArgs, config: &Config) -> Result<Vec<Ranked>, Failure> {
     let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
-    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let robots = RobotsGate::new(client.clone(), None);
     let delay = Duration::from_millis(args.delay);
     let mut progress = Progress::new("URLs probed", None);
     let found = discover(&client, &robots, &args.url, delay, Timestamp::now(), |_| {

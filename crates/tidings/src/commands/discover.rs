@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tidings_engine::discover;
 use tidings_feed::discovery::{CandidateKind, Origin, Ranked};
 use tidings_net::{Client, RobotsGate};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
 use crate::config::Config;
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DiscoverArgs, config: &Config, json: bool) -> Result<()
     let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let found = runtime.block_on(async {
         let client = Client::new(options).context("cannot create the HTTP client")?;
-        let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+        let robots = RobotsGate::new(client.clone(), None);
         let mut progress = Progress::new("URLs probed", None);
         let delay = Duration::from_millis(args.delay);
         let found = discover(&client, &robots, &args.url, delay, Timestamp::now(), |_| {

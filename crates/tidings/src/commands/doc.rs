@@ -36,7 +36,8 @@ struct DocumentWithDuplicates {
 
 pub(crate) fn run(args: &DocArgs, config: &Config, json: bool) -> Result<(), Failure> {
     stores::with_store(config, async |store| {
-        let id = target(&args.url).map_err(anyhow::Error::new)?.id();
+        let target = target(&args.url, store.proxy_hosts());
+        let id = target.map_err(anyhow::Error::new)?.id();
         let stored = find(&store, id).await?.with_context(|| {
             format!(
                 "{url} has no document; to see why: tidings explain {url}",

@@ -24,7 +24,9 @@ pub(crate) fn run(args: &ExplainArgs, config: &Config, json: bool) -> Result<(),
 }
 
 async fn explain(store: &Store, url: &str, json: bool) -> anyhow::Result<()> {
-    let explanation = store.explain(target(url)?.id()).await?;
+    let explanation = store
+        .explain(target(url, store.proxy_hosts())?.id())
+        .await?;
     anyhow::ensure!(
         explanation.row.is_some() || !explanation.events.is_empty(),
         "{url} was never submitted; add it with: tidings frontier add {url}"

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tidings_feed::sitemap::{self, Sitemap};
 use tidings_feed::{Defects, Feed, Found, Hints, NotRecognised, parse};
 use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 use url::Url;
 
 use crate::config::Config;
@@ -69,7 +69,7 @@ fn fetch(place: &str, base: Option<Url>, config: &Config) -> Result<Document, Fa
     let runtime = tokio::runtime::Runtime::new().context("cannot start the async runtime")?;
     let response = runtime.block_on(async {
         let client = Client::new(options)?;
-        let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+        let robots = RobotsGate::new(client.clone(), None);
         robots.permit(&url).await?;
         // The limits of a sitemap: it may be either.
         let request = Request::get(url, Purpose::Sitemap);

@@ -10,7 +10,7 @@ use tidings_net::{
     Client, Decoded, Failure as NetFailure, Hop, Media, Permission, Protocol, Purpose, Redirects,
     Request, Response, RobotsGate, Timings,
 };
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
 use super::article_preview;
 use crate::config::Config;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &FetchArgs, config: &Config, json: bool) -> Result<(), F
 }
 
 async fn fetch(client: &Client, args: &FetchArgs) -> Result<(Permission, Response), NetFailure> {
-    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let robots = RobotsGate::new(client.clone(), None);
     let permission = robots.permit(&args.url).await?;
     let request = Request::get(args.url.clone(), args.kind.purpose());
     let response = client.fetch(request, Redirects::Check(&robots)).await?;

@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use tidings_engine::{PollPolicy, SourceDraft, SourceSettings, add_source};
+use tidings_engine::{PollPolicy, SourceDraft, SourceSettings, add_source, add_starter_sources};
 use tidings_net::NetOptions;
 use tidings_sim::{SimClock, SimServer, WorldConfig};
 use tidings_store::Store;
@@ -60,16 +60,28 @@ pub(crate) fn run(args: &RunArgs, config: Config, json: bool) -> Result<(), Fail
 }
 
 async fn sources(
-    store: Store,
+    mut store: Store,
     net: NetOptions,
     config: &Config,
     json: bool,
 ) -> Result<(), Failure> {
     let shutdown = Shutdown::listen()?;
+    stores::share_proxy_hosts(&mut store, config).await?;
+    let added = match config.adds_starter_sources {
+        true => add_starter_sources(&store, false)
+            .await
+            .map_err(anyhow::Error::new)?
+            .added
+            .len(),
+        false => 0,
+    };
     let known = store.sources_after(i64::MIN, 1).await;
     let has_sources = !known.map_err(anyhow::Error::new)?.is_empty();
     if !json {
         output::line(&format!("Store: {}", store.location()))?;
+        if added > 0 {
+            output::line(&format!("Added {added} starter sources."))?;
+        }
         if !has_sources {
             output::line(
                 "No sources yet. Add one in another terminal: tidings add https://example.com/",

@@ -11,7 +11,7 @@ use tidings_engine::{
 };
 use tidings_net::{Client, Purpose, Redirects, Request, RobotsGate};
 use tidings_store::{Feed, FetchLogRow, Source, Store, Task};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_url::FetchUrl;
 
 use super::add::{self, AddArgs, SettingArgs, SourceWithFeed};
 use super::article_preview;
@@ -362,7 +362,7 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
         .parsed()
         .map_err(|why| anyhow::anyhow!(why))?;
     let client = Client::new(config.net.options()?).context("cannot create the HTTP client")?;
-    let robots = RobotsGate::new(client.clone(), None, ProxyHosts::default());
+    let robots = RobotsGate::new(client.clone(), None);
     let place = || format!("cannot fetch {}", args.url);
     robots.permit(&args.url).await.with_context(place)?;
     let request = Request::get(args.url.clone(), Purpose::Page);

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use tidings_url::{FetchUrl, ProxyHosts, Rules, UrlError, legacy};
 
+use crate::config::Config;
 use crate::failure::Failure;
 use crate::output;
 
@@ -34,7 +35,7 @@ pub(crate) struct UrlArgs {
     #[arg(long)]
     keep_trailing_slash: bool,
 
-    /// Gateway that serves many sites (host or host:port)
+    /// Gateway that serves many sites (host or host:port), besides net.proxy_hosts
     #[arg(long, value_name = "HOST")]
     proxy_host: Vec<String>,
 }
@@ -56,13 +57,16 @@ enum Identity {
     },
 }
 
-pub(crate) fn run(args: &UrlArgs, json: bool) -> Result<(), Failure> {
+pub(crate) fn run(args: &UrlArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let rules = Rules {
         strip_params: args.strip.clone(),
         keep_params: args.keep.clone(),
         keep_trailing_slash: args.keep_trailing_slash,
     };
-    let proxies = args.proxy_host.iter().collect();
+    let configured = config.net.proxy_hosts().map(ToString::to_string);
+    let configured = configured.unwrap_or_default();
+    let given = args.proxy_host.iter().map(String::as_str);
+    let proxies = given.chain(configured.split(',')).collect();
     let mut refused = 0;
     let mut show = |text: &str| {
         let identity = identify(text, &rules, &proxies);

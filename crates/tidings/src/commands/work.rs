@@ -34,8 +34,9 @@ pub(crate) struct WorkArgs {
 
 pub(crate) fn run(args: &WorkArgs, config: &Config, json: bool) -> Result<(), Failure> {
     let net = config.net.options()?;
-    stores::with_store(config, async |store| {
+    stores::with_store(config, async |mut store| {
         let shutdown = Shutdown::listen()?;
+        stores::share_proxy_hosts(&mut store, config).await?;
         let roles = Roles::new(&args.roles, &store, net, config).await?;
         roles.announce(json)?;
         let reporter = StatusReporter::new(&store, roles.worker().cloned(), json);

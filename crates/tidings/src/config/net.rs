@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use tidings_net::{
     BodyMemory, Credentials, Egress, IpNet, Limits, NetOptions, Proxy, read_authorities,
 };
+use tidings_url::ProxyHosts;
 
 use super::Settings;
 use super::table::{items, port_range};
@@ -20,6 +21,8 @@ pub(crate) struct NetConfig {
     auth_file: Option<PathBuf>,
     proxy_file: Option<PathBuf>,
     sink_egress: Egress,
+    /// The gateways, if a layer sets them.
+    proxy_hosts: Option<ProxyHosts>,
 }
 
 const MIB: u64 = 1024 * 1024;
@@ -37,6 +40,7 @@ impl NetConfig {
                 .map(PathBuf::from)
         };
         let options = NetOptions {
+            user_agent: settings.text("net.user_agent").to_owned(),
             contact: settings.text("net.contact").to_owned(),
             limits: Limits {
                 connect: seconds("net.connect_seconds"),
@@ -70,12 +74,26 @@ impl NetConfig {
             auth_file: file("net.auth_file"),
             proxy_file: file("net.proxy_file"),
             sink_egress: egress(settings.text("sink.allow"), settings.text("sink.ports")),
+            proxy_hosts: settings
+                .is_set("net.proxy_hosts")
+                .then(|| items(settings.text("net.proxy_hosts")).collect()),
         }
     }
 
     /// The contact for site owners, part of the User-Agent.
     pub(crate) fn contact(&self) -> &str {
-        &self.options.contact
+        match &self.options {
+            // Names of crawlers often have it already.
+            options if options.contact.is_empty() && options.user_agent.contains("://") => {
+                &options.user_agent
+            }
+            options => &options.contact,
+        }
+    }
+
+    /// The gateways that this machine is configured with, if it is.
+    pub(crate) fn proxy_hosts(&self) -> Option<&ProxyHosts> {
+        self.proxy_hosts.as_ref()
     }
 
     /// What may be reached for pages and feeds.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use toml::{Table, Value};
 
-use super::table::{OTHER_VARIABLES, SETTINGS, Setting, setting};
+use super::table::{OTHER_VARIABLES, REFUSED_VARIABLES, SETTINGS, Setting, setting};
 use crate::cli::Global;
 use crate::config_error::ConfigError;
 
@@ -219,6 +219,7 @@ impl Settings {
             );
         }
         problems.extend(unknown_variables(environment));
+        problems.extend(refused_variables(environment));
         if !problems.is_empty() {
             return Err(ConfigError::new(problems));
         }
@@ -237,6 +238,12 @@ impl Settings {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Resolved> {
         self.0.iter()
+    }
+
+    /// Whether a layer sets it; false for its default.
+    pub(super) fn is_set(&self, key: &str) -> bool {
+        let mut found = self.0.iter();
+        found.any(|resolved| resolved.setting.key == key && resolved.origin != Origin::Default)
     }
 
     /// The text of a setting that is in the table.
@@ -296,6 +303,13 @@ fn unknown_variables(environment: &BTreeMap<String, String>) -> impl Iterator<It
                 SETTINGS.iter().flat_map(Setting::variables),
             )
         })
+}
+
+fn refused_variables(environment: &BTreeMap<String, String>) -> impl Iterator<Item = String> + '_ {
+    REFUSED_VARIABLES
+        .iter()
+        .filter(|(name, _)| environment.contains_key(*name))
+        .map(|(name, instead)| format!("environment {name}: there is no such setting; {instead}"))
 }
 
 fn unknown(place: &str, what: &str, name: &str, known: impl Iterator<Item = String>) -> String {
@@ -415,6 +429,19 @@ mod tests {
                 "net.total_seconds",
                 "1500",
             ),
+            ("REQUEST_TIMEOUT", "1m30s", "net.total_seconds", "90"),
+            ("REQUEST_TIMEOUT", "500ms", "net.total_seconds", "1"),
+            ("REQUEST_TIMEOUT", "20", "net.total_seconds", "20"),
+            ("CLAIM_RETRY_DELAY", "5s", "fetch.claim_interval_ms", "5000"),
+            ("CLAIM_RETRY_DELAY", "2", "fetch.claim_interval_ms", "2000"),
+            ("WORKER_COUNT", "16", "fetch.concurrency", "16"),
+            ("MAX_RETRIES", "3", "retry.max_attempts", "3"),
+            (
+                "USER_AGENT",
+                "NorthCloud-Crawler/1.0",
+                "net.user_agent",
+                "NorthCloud-Crawler/1.0",
+            ),
             (
                 "AUTO_COLLECT_INTERVAL_MINUTES",
                 "30",
@@ -447,6 +474,26 @@ mod tests {
             (
                 problems("", &[("LOG_LEVEL", "loud")], &[]),
                 "environment LOG_LEVEL: log.level: \"loud\" is not one of error, warn, info, debug, trace",
+            ),
+            (
+                problems("", &[("SOURCE_MANAGER_URL", "http://x")], &[]),
+                "environment SOURCE_MANAGER_URL: there is no such setting; sources are in the store, set by TIDINGS_STORE; import a list with: tidings source import FILE",
+            ),
+            (
+                problems("", &[("REQUEST_TIMEOUT", "soon")], &[]),
+                "environment REQUEST_TIMEOUT: net.total_seconds: \"soon\" is not a whole number from 1 to 3600",
+            ),
+            (
+                problems("[net]\nproxy_hosts = [\"https://a.example/\"]", &[], &[]),
+                "tidings.toml: net.proxy_hosts: \"https://a.example/\" is not a host or host:port such as rsshub.example:1200",
+            ),
+            (
+                problems("[retry]\nhttp_minutes = \"1, 0\"", &[], &[]),
+                "tidings.toml: retry.http_minutes: \"0\" is neither a number of minutes from 1 to 43200 nor none",
+            ),
+            (
+                problems("", &[("USER_AGENT", "kräwler")], &[]),
+                "environment USER_AGENT: net.user_agent: \"kräwler\" is not a name in printable ASCII such as MyCrawler/1.0",
             ),
             (
                 problems("", &[], &[flag("demo.sites", "0")]),

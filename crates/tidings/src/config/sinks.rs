@@ -1,6 +1,8 @@
 //! The sinks of the configuration file: one table each, `[sinks.NAME]`. The
 //! embedded search exists without a table.
 
+use std::collections::BTreeMap;
+
 use tidings_sinks::SinkConfig;
 use toml::{Table, Value};
 
@@ -13,9 +15,30 @@ pub(crate) struct NamedSink {
     pub(crate) wants_duplicates: bool,
 }
 
-/// The variable by which the reference systems name a Gorse server.
-pub(super) const GORSE_URL: &str = "GORSE_BASE_URL";
-const GORSE: &str = "gorse";
+/// A variable by which the reference systems name a server, and the sink that it is
+/// here unless one of its kind is configured.
+struct NamedServer {
+    variable: &'static str,
+    kind: &'static str,
+    options: &'static [(&'static str, bool)],
+    is_kind: fn(&SinkConfig) -> bool,
+}
+
+const SERVERS: [NamedServer; 2] = [
+    NamedServer {
+        variable: "GORSE_BASE_URL",
+        kind: "gorse",
+        options: &[],
+        is_kind: |config| matches!(config, SinkConfig::Gorse(_)),
+    },
+    NamedServer {
+        variable: "ELASTICSEARCH_URL",
+        kind: "elasticsearch",
+        // The reader of that system expects one index per source.
+        options: &[("per_source", true)],
+        is_kind: |config| matches!(config, SinkConfig::Elasticsearch(_)),
+    },
+];
 /// The name of the embedded search, and of its folder.
 pub(crate) const SEARCH: &str = "search";
 
@@ -24,7 +47,7 @@ pub(super) fn read(
     tables: Option<&Value>,
     place: &str,
     has_search: bool,
-    gorse_url: Option<&str>,
+    environment: &BTreeMap<String, String>,
 ) -> Result<Vec<NamedSink>, Vec<String>> {
     let mut sinks = Vec::new();
     let mut problems = Vec::new();
@@ -52,16 +75,24 @@ pub(super) fn read(
             Err(why) => problems.push(format!("the embedded search: {why}")),
         }
     }
-    let is_gorse = |sink: &NamedSink| matches!(sink.config, SinkConfig::Gorse(_));
-    if let Some(url) = gorse_url
-        && !sinks.iter().any(is_gorse)
-        && !tables.contains_key(GORSE)
-    {
-        let table =
-            [("kind", GORSE), ("url", url)].map(|(key, value)| (key.to_owned(), value.into()));
-        match read_one(GORSE, &Value::Table(Table::from_iter(table))) {
+    for server in SERVERS {
+        let is_configured = sinks.iter().any(|sink| (server.is_kind)(&sink.config));
+        let Some(url) = environment.get(server.variable) else {
+            continue;
+        };
+        if is_configured || tables.contains_key(server.kind) {
+            continue;
+        }
+        let texts = [("kind", server.kind), ("url", url)].map(|(key, text)| (key, text.into()));
+        let options = server.options.iter().map(|(key, on)| (*key, (*on).into()));
+        let table: Table = texts
+            .into_iter()
+            .chain(options)
+            .map(|(key, value): (&str, Value)| (key.to_owned(), value))
+            .collect();
+        match read_one(server.kind, &Value::Table(table)) {
             Ok(sink) => sinks.push(sink),
-            Err(why) => problems.push(format!("environment {GORSE_URL}: {why}")),
+            Err(why) => problems.push(format!("environment {}: {why}", server.variable)),
         }
     }
     match problems.is_empty() {
@@ -104,7 +135,8 @@ mod tests {
 
     fn names(text: &str, has_search: bool) -> Result<Vec<String>, Vec<String>> {
         let table: Table = text.parse().unwrap();
-        let sinks = read(table.get("sinks"), "tidings.toml", has_search, None)?;
+        let environment = BTreeMap::new();
+        let sinks = read(table.get("sinks"), "tidings.toml", has_search, &environment)?;
         Ok(sinks.into_iter().map(|sink| sink.name).collect())
     }
 
@@ -119,16 +151,30 @@ mod tests {
     }
 
     #[test]
-    fn a_gorse_of_the_environment_is_a_sink_unless_one_is_configured() {
-        let names = |text: &str| {
+    fn a_server_of_the_environment_is_a_sink_unless_one_is_configured() {
+        let read = |text: &str| {
             let table: Table = text.parse().unwrap();
-            let url = Some("http://127.0.0.1:8087");
-            let sinks = read(table.get("sinks"), "tidings.toml", false, url).unwrap();
-            sinks.into_iter().map(|sink| sink.name).collect::<Vec<_>>()
+            let environment = [
+                ("GORSE_BASE_URL", "http://127.0.0.1:8087"),
+                ("ELASTICSEARCH_URL", "http://127.0.0.1:9200"),
+            ]
+            .map(|(name, url)| (name.to_owned(), url.to_owned()));
+            let environment = BTreeMap::from(environment);
+            read(table.get("sinks"), "tidings.toml", false, &environment).unwrap()
         };
-        assert_eq!(names(""), ["gorse"]);
+        let names = |text: &str| {
+            let sinks = read(text).into_iter().map(|sink| sink.name);
+            sinks.collect::<Vec<_>>()
+        };
+        assert_eq!(names(""), ["gorse", "elasticsearch"]);
         let own = "[sinks.mine]\nkind = 'gorse'\nurl = 'http://127.0.0.1:9999'";
-        assert_eq!(names(own), ["mine"]);
+        assert_eq!(names(own), ["mine", "elasticsearch"]);
+        let own = "[sinks.mine]\nkind = 'opensearch'\nurl = 'http://127.0.0.1:9999'";
+        assert_eq!(names(own), ["mine", "gorse"]);
+        match &read("")[1].config {
+            SinkConfig::Elasticsearch(config) => assert!(config.per_source),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
 use tidings_net::IpNet;
+use tidings_url::ProxyHosts;
 
 /// One setting.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) enum Kind {
     },
     /// An IP address and a port.
     Address,
+    /// Text that must be valid as a whole.
+    Checked(fn(&str) -> Result<(), String>),
     /// Comma separated items, each of which must be valid.
     List(fn(&str) -> Result<(), String>),
 }
@@ -79,6 +82,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "log format: text or JSON, one line per event",
     },
     Setting {
+        key: "net.user_agent",
+        other_names: &["USER_AGENT", "FETCHER_USER_AGENT"],
+        default: "",
+        kind: Kind::Checked(user_agent),
+        about: "name of the crawler in the User-Agent and for robots.txt, such as MyCrawler/1.0; empty: Tidings and its version",
+    },
+    Setting {
         key: "net.contact",
         other_names: &[],
         default: "",
@@ -101,7 +111,11 @@ pub(super) static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "net.total_seconds",
-        other_names: &["FETCH_TIMEOUT_MS"],
+        other_names: &[
+            "FETCH_TIMEOUT_MS",
+            "REQUEST_TIMEOUT",
+            "FETCHER_REQUEST_TIMEOUT",
+        ],
         default: "30",
         kind: Kind::Number { min: 1, max: 3600 },
         about: "timeout for one response, redirects not included",
@@ -155,6 +169,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "max redirects followed per request",
     },
     Setting {
+        key: "net.proxy_hosts",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(proxy_host),
+        about: "gateways that serve many sites, such as RSSHub (host or host:port, …): each first path segment is a host of its own; all machines share the list of the last start that set it",
+    },
+    Setting {
         key: "net.dns",
         other_names: &[],
         default: "",
@@ -205,13 +226,65 @@ pub(super) static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "fetch.concurrency",
-        other_names: &["FETCH_CONCURRENCY"],
+        other_names: &["FETCH_CONCURRENCY", "WORKER_COUNT", "FETCHER_WORKER_COUNT"],
         default: "256",
         kind: Kind::Number {
             min: 1,
             max: 10_000,
         },
         about: "max pages in flight in this process",
+    },
+    Setting {
+        key: "fetch.claim_interval_ms",
+        other_names: &["CLAIM_RETRY_DELAY", "FETCHER_CLAIM_RETRY_DELAY"],
+        default: "1000",
+        kind: Kind::Number {
+            min: 10,
+            max: 600_000,
+        },
+        about: "longest pause before URLs are claimed again when too few are due",
+    },
+    Setting {
+        key: "retry.preset",
+        other_names: &[],
+        default: "standard",
+        kind: Kind::OneOf(&["standard", "media-cloud", "north-cloud"]),
+        about: "delays before retries where the settings below are empty; media-cloud: after 503 from one hour, doubling; north-cloud: three attempts",
+    },
+    Setting {
+        key: "retry.network_minutes",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(retry_delay),
+        about: "minutes before each retry after errors of DNS, connecting, TLS and timeouts; standard: 1, 5, 30, 120, 360; none: no retry",
+    },
+    Setting {
+        key: "retry.http_minutes",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(retry_delay),
+        about: "the same after 408, 425 and 5xx; standard: 1, 5, 30, 120, 360",
+    },
+    Setting {
+        key: "retry.unavailable_minutes",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(retry_delay),
+        about: "the same after 503; standard: as after other 5xx; media-cloud: 60, 120, 240, 480",
+    },
+    Setting {
+        key: "retry.blocked_minutes",
+        other_names: &[],
+        default: "",
+        kind: Kind::List(retry_delay),
+        about: "the same after 401, 403, 451 and CAPTCHAs; standard: 360, 1440, 4320",
+    },
+    Setting {
+        key: "retry.max_attempts",
+        other_names: &["MAX_RETRIES", "FETCHER_MAX_RETRIES"],
+        default: "0",
+        kind: Kind::Number { min: 0, max: 1000 },
+        about: "attempts of a URL before it fails permanently, whatever fails; the last delay is repeated; 0: one for each delay and the first",
     },
     Setting {
         key: "extract.threads",
@@ -287,6 +360,13 @@ pub(super) static SETTINGS: &[Setting] = &[
             max: 1_000_000_000,
         },
         about: "max new URLs of one source per day, over all machines; the rest waits for the next day",
+    },
+    Setting {
+        key: "source.starter",
+        other_names: &[],
+        default: "false",
+        kind: Kind::OneOf(&["false", "true"]),
+        about: "whether `tidings run` adds the starter sources; each once, so that one that is removed stays removed",
     },
     Setting {
         key: "collect.interval_minutes",
@@ -469,6 +549,32 @@ pub(super) static SETTINGS: &[Setting] = &[
     },
 ];
 
+/// Variables of the reference systems that are no settings here, and what to do
+/// instead.
+pub(super) const REFUSED_VARIABLES: &[(&str, &str)] = &[
+    (
+        "SOURCE_MANAGER_URL",
+        "sources are in the store, set by TIDINGS_STORE; import a list with: tidings source import FILE",
+    ),
+    (
+        "FETCHER_STALE_TIMEOUT",
+        "set TIDINGS_WORK_LEASE_SECONDS, after which another process may claim a URL",
+    ),
+    (
+        "FETCHER_STALE_CHECK_INTERVAL",
+        "leases expire by themselves; unset it",
+    ),
+    ("FETCHER_MAX_REDIRECTS", "set TIDINGS_NET_REDIRECTS"),
+    (
+        "FETCHER_FOLLOW_REDIRECTS",
+        "set TIDINGS_NET_REDIRECTS; 0 follows none",
+    ),
+    (
+        "FETCHER_ENABLED",
+        "choose the roles of a process with: tidings work --roles",
+    ),
+];
+
 /// Variables that start with `TIDINGS_` without being settings.
 pub(super) const OTHER_VARIABLES: &[&str] = &["TIDINGS_BENCH_CORPUS", "TIDINGS_CONFIG"];
 
@@ -480,12 +586,22 @@ impl Setting {
     }
 
     /// A value in the unit of the setting. The reference systems count in
-    /// milliseconds where we count in seconds.
+    /// milliseconds where we count in seconds, or write durations such as `1m30s`.
     pub(super) fn in_our_unit(&self, variable: &str, value: &str) -> String {
-        let is_other = self.other_names.contains(&variable);
-        let is_finer = variable.ends_with("_MS") && self.key.ends_with("_seconds");
-        match value.trim().parse::<u64>() {
-            Ok(number) if is_other && is_finer => number.div_ceil(1000).to_string(),
+        if !self.other_names.contains(&variable) {
+            return value.to_owned();
+        }
+        let text = value.trim();
+        let millis = match text.parse::<u64>() {
+            Ok(number) if variable.ends_with("_MS") => Some(number),
+            // A bare number has seconds.
+            Ok(number) if self.key.ends_with("_ms") => number.checked_mul(1000),
+            Ok(_) => None,
+            Err(_) => duration_millis(text),
+        };
+        match millis {
+            Some(millis) if self.key.ends_with("_seconds") => millis.div_ceil(1000).to_string(),
+            Some(millis) if self.key.ends_with("_ms") => millis.to_string(),
             _ => value.to_owned(),
         }
     }
@@ -507,6 +623,7 @@ impl Setting {
                     "{value:?} is not an address and port such as 127.0.0.1:8500"
                 )),
             },
+            Kind::Checked(check) => check(value),
             Kind::List(check) => items(value).try_for_each(check),
         }
     }
@@ -523,6 +640,70 @@ pub(super) fn items(value: &str) -> impl Iterator<Item = &str> {
         .map(str::trim)
         .filter(|item| !item.is_empty())
 }
+
+/// A duration as Go writes it (`1m30s`, `500ms`), in milliseconds.
+fn duration_millis(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, behind) = rest.split_at(digits);
+        let end = behind
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(behind.len());
+        let (unit, next) = behind.split_at(end);
+        let millis = match unit {
+            "h" => 3_600_000.0,
+            "m" => 60_000.0,
+            "s" => 1000.0,
+            "ms" => 1.0,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * millis;
+        rest = next;
+    }
+    (!text.is_empty() && total.is_finite()).then_some(total.ceil() as u64)
+}
+
+/// Sites address the crawler by its name, so it has one.
+fn user_agent(text: &str) -> Result<(), String> {
+    let is_printable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let has_name = text.is_empty() || text.starts_with(|c: char| c.is_ascii_alphabetic());
+    match is_printable && has_name {
+        true => Ok(()),
+        false => Err(format!(
+            "{text:?} is not a name in printable ASCII such as MyCrawler/1.0"
+        )),
+    }
+}
+
+fn proxy_host(item: &str) -> Result<(), String> {
+    match ProxyHosts::gateway(item) {
+        Some(_) => Ok(()),
+        None => Err(format!(
+            "{item:?} is not a host or host:port such as rsshub.example:1200"
+        )),
+    }
+}
+
+/// Minutes, or `none` instead of a list.
+fn retry_delay(item: &str) -> Result<(), String> {
+    let is_valid = item == NO_RETRY
+        || item
+            .parse::<u64>()
+            .is_ok_and(|minutes| (1..=MAX_RETRY_MINUTES).contains(&minutes));
+    match is_valid {
+        true => Ok(()),
+        false => Err(format!(
+            "{item:?} is neither a number of minutes from 1 to {MAX_RETRY_MINUTES} nor {NO_RETRY}"
+        )),
+    }
+}
+
+/// The item of a list of retry delays that has none.
+const NO_RETRY: &str = "none";
+/// A month.
+const MAX_RETRY_MINUTES: u64 = 60 * 24 * 30;
 
 fn own_address(item: &str) -> Result<(), String> {
     item.parse::<std::net::IpAddr>()

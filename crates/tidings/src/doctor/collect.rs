@@ -25,13 +25,12 @@ const MAX_REASONS: u32 = 20;
 const HEALTH_POLLS: u32 = 30;
 
 pub(crate) async fn facts(config: &Config) -> Facts {
-    Facts {
-        machine: machine(config),
-        store: store_state(config).await,
-    }
+    let mut machine = machine(config);
+    let store = store_state(config, &mut machine).await;
+    Facts { machine, store }
 }
 
-async fn store_state(config: &Config) -> StoreState {
+async fn store_state(config: &Config, machine: &mut MachineFacts) -> StoreState {
     let address = config.store_address();
     match Store::schema_version(&address).await {
         Ok(None) => return StoreState::Missing,
@@ -48,6 +47,10 @@ async fn store_state(config: &Config) -> StoreState {
             };
         }
     };
+    let configured = config.net.proxy_hosts();
+    machine.proxy_hosts = configured
+        .filter(|configured| *configured != store.proxy_hosts())
+        .map(|configured| (configured.to_string(), store.proxy_hosts().to_string()));
     match contents(&store, config).await {
         Ok(contents) => StoreState::Open(Box::new(contents)),
         Err(error) => StoreState::Unavailable {
@@ -243,6 +246,7 @@ fn machine(config: &Config) -> MachineFacts {
         open_files: open_files::limit(),
         concurrency: config.fetch.concurrency as u64,
         contact: config.net.contact().to_owned(),
+        proxy_hosts: None,
         allowed: egress.allow.clone(),
         ports: egress.ports.clone(),
         bind: config.server.is_enabled.then_some(config.server.bind),

@@ -31,8 +31,9 @@ const SLOW_AFTER: Duration = Duration::from_secs(600);
 const FAILED_SHARE: u64 = 5;
 const MAX_RETRIES: &str = "max_retries";
 const QUARANTINED: &str = "quarantined";
-/// A redirect is not a failure.
+/// A redirect is not a failure, nor is a page that its canonical page stands for.
 const REDIRECT: &str = "redirect";
+const CANONICAL: &str = "canonical";
 
 pub(super) fn diagnose(facts: &FrontierFacts) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -169,8 +170,12 @@ fn quarantined(permanent_failures: &[PermanentFailures]) -> Option<Finding> {
     ))
 }
 
+fn is_alias(reason: &str) -> bool {
+    reason == REDIRECT || reason == CANONICAL
+}
+
 fn permanent_failures(facts: &FrontierFacts) -> Option<Finding> {
-    let is_redirect = |of: &&PermanentFailures| of.reason == REDIRECT;
+    let is_redirect = |of: &&PermanentFailures| is_alias(&of.reason);
     let redirects: u64 = facts
         .permanent_failures
         .iter()
@@ -178,7 +183,7 @@ fn permanent_failures(facts: &FrontierFacts) -> Option<Finding> {
         .map(|of| of.urls)
         .sum();
     let dead = facts.dead.saturating_sub(redirects);
-    let is_other = |of: &&PermanentFailures| of.reason != REDIRECT && of.reason != QUARANTINED;
+    let is_other = |of: &&PermanentFailures| !is_alias(&of.reason) && of.reason != QUARANTINED;
     let others = || facts.permanent_failures.iter().filter(is_other);
     let has_retries = others().any(|of| of.reason == MAX_RETRIES);
     let is_much = dead * FAILED_SHARE > facts.urls;
@@ -354,7 +359,8 @@ mod tests {
                 FrontierFacts {
                     dead: 300,
                     permanent_failures: vec![
-                        permanent_failures(REDIRECT, 290),
+                        permanent_failures(REDIRECT, 200),
+                        permanent_failures(CANONICAL, 90),
                         permanent_failures("gone", 10),
                     ],
                     ..healthy.clone()

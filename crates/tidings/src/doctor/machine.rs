@@ -19,6 +19,9 @@ pub(super) struct MachineFacts {
     pub(super) open_files: Option<u64>,
     pub(super) concurrency: u64,
     pub(super) contact: String,
+    /// The gateways of this machine's configuration and those that all machines
+    /// share, where they differ.
+    pub(super) proxy_hosts: Option<(String, String)>,
     pub(super) allowed: Vec<IpNet>,
     pub(super) ports: Vec<RangeInclusive<u16>>,
     /// Where the server listens, if it does.
@@ -45,6 +48,7 @@ pub(super) fn diagnose(facts: &MachineFacts) -> Vec<Finding> {
         disk(facts),
         files(facts),
         contact(facts),
+        proxy_hosts(facts),
         egress(facts),
         server(facts),
     ];
@@ -106,6 +110,16 @@ fn contact(facts: &MachineFacts) -> Option<Finding> {
             "tidings run --set net.contact=https://you.example/bot (or in tidings.toml)",
         )
     })
+}
+
+fn proxy_hosts(facts: &MachineFacts) -> Option<Finding> {
+    let (configured, shared) = facts.proxy_hosts.as_ref()?;
+    Some(Finding::warning(
+        "politeness",
+        format!("net.proxy_hosts is {configured:?} here, and {shared:?} in the store"),
+        "all machines use the list in the store: with different ones a URL would have several ids, and a host several delays",
+        "set it to the same on all machines, or on one alone; the next start of tidings run or tidings work stores its list",
+    ))
 }
 
 fn egress(facts: &MachineFacts) -> Option<Finding> {
@@ -171,6 +185,7 @@ mod tests {
             open_files: Some(1024),
             concurrency: 256,
             contact: "https://us.example/".to_owned(),
+            proxy_hosts: None,
             allowed: vec!["10.1.2.0/24".parse().unwrap()],
             ports: vec![80..=80, 8000..=8999],
             bind: Some("127.0.0.1:8500".parse().unwrap()),
@@ -203,7 +218,7 @@ mod tests {
             ..healthy.clone()
         };
         type Row<'a> = (&'a str, MachineFacts, Severity, &'a str);
-        let rows: [Row<'_>; 9] = [
+        let rows: [Row<'_>; 10] = [
             (
                 "a full disk",
                 disk(900_000_000),
@@ -233,6 +248,15 @@ mod tests {
                 },
                 Severity::Warning,
                 "net.contact is not set",
+            ),
+            (
+                "two lists of gateways",
+                MachineFacts {
+                    proxy_hosts: Some(("rsshub.example".to_owned(), String::new())),
+                    ..healthy.clone()
+                },
+                Severity::Warning,
+                "net.proxy_hosts is \"rsshub.example\" here, and \"\" in the store",
             ),
             (
                 "everything is open",

@@ -118,8 +118,11 @@ async fn submit(
     counts: &mut VerdictCounts,
     json: bool,
 ) -> anyhow::Result<()> {
-    let parsed: Vec<Result<Submission, UrlError>> =
-        chunk.iter().map(|text| submission(text, args)).collect();
+    let proxies = store.proxy_hosts();
+    let parsed: Vec<Result<Submission, UrlError>> = chunk
+        .iter()
+        .map(|text| submission(text, args, proxies))
+        .collect();
     let good: Vec<Submission> = parsed
         .iter()
         .filter_map(|one| one.as_ref().ok().cloned())
@@ -154,8 +157,8 @@ async fn submit(
     Ok(())
 }
 
-fn submission(text: &str, args: &AddArgs) -> Result<Submission, UrlError> {
-    let target = target(text)?;
+fn submission(text: &str, args: &AddArgs, proxies: &ProxyHosts) -> Result<Submission, UrlError> {
+    let target = target(text, proxies)?;
     Ok(Submission {
         source_id: args.source,
         priority: args.priority,
@@ -163,11 +166,11 @@ fn submission(text: &str, args: &AddArgs) -> Result<Submission, UrlError> {
     })
 }
 
-pub(crate) fn target(text: &str) -> Result<Target, UrlError> {
+pub(crate) fn target(text: &str, proxies: &ProxyHosts) -> Result<Target, UrlError> {
     let url = FetchUrl::parse(text)?;
     Ok(Target {
         key: url.canonical(&Rules::default()).key(),
-        host: url.host_key(&ProxyHosts::default()),
+        host: url.host_key(proxies),
         url,
     })
 }

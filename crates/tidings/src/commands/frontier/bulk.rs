@@ -79,7 +79,7 @@ async fn apply(store: &Store, action: Action, ids: &[FrontierId]) -> anyhow::Res
 async fn named(store: &Store, action: Action, args: &BulkArgs) -> anyhow::Result<(u64, u64)> {
     let mut ids = Vec::with_capacity(args.urls.len());
     for text in &args.urls {
-        let id = target(text)?.id();
+        let id = target(text, store.proxy_hosts())?.id();
         store
             .url(id)
             .await?
