@@ -30,7 +30,6 @@ const ONLY_FOR_TESTS: &[(&str, &str)] = &[
     ("write_metrics", "the state of a run in Firestore"),
     ("write_run_state", "the state of a run in Firestore"),
     ("add_alias", "canonical addresses"),
-    ("url_and_title_id", "ids of earlier systems"),
     ("next_step", "the walk over sitemaps"),
     ("public_message", "errors without addresses"),
     ("consumes_a_retry", "failures of the HTTP client"),

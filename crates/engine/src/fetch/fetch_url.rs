@@ -87,6 +87,7 @@ impl Worker {
         let attempts = Attempts {
             used: job.claim.retry_count,
             random: random(),
+            schedule: source.settings.retries,
         };
         let response = match result {
             Ok(response) => response,

@@ -9,6 +9,7 @@ use tidings_net::{Class, Failure, Media, Response, retry_after};
 use tidings_store::Outcome;
 
 use super::retry;
+use crate::sources::Retries;
 
 /// Retry delay after an internal error.
 const INTERNAL_RETRY_DELAY: Duration = Duration::from_secs(30);
@@ -22,6 +23,8 @@ pub(super) struct Attempts {
     pub(super) used: u16,
     /// In 0..1.
     pub(super) random: f64,
+    /// Of the source, if it has one.
+    pub(super) schedule: Option<Retries>,
 }
 
 impl Attempts {
@@ -31,7 +34,11 @@ impl Attempts {
     }
 
     fn failed_until(self, error: String, retry_after: Option<Duration>) -> Outcome {
-        match retry::after_failure(self.used, self.random) {
+        let wait = match self.schedule {
+            Some(schedule) => retry::after_failure_of(schedule, self.used, self.random),
+            None => retry::after_failure(self.used, self.random),
+        };
+        match wait {
             Some(wait) => Outcome::Failed {
                 error,
                 retry_in: retry::at_least(wait, retry_after),
@@ -176,6 +183,7 @@ mod tests {
     const FIRST: Attempts = Attempts {
         used: 0,
         random: 0.5,
+        schedule: None,
     };
 
     fn summary(outcome: &Outcome) -> String {
@@ -239,6 +247,15 @@ mod tests {
         let last = Attempts { used: 5, ..FIRST };
         let failure = Failure::NoSuchName { host: host() };
         assert_eq!(summary(&of_failure(&failure, last)), "dead max_retries");
+        let hourly = Attempts {
+            used: 1,
+            schedule: Some(Retries {
+                max: 5,
+                first_seconds: 3600,
+            }),
+            ..FIRST
+        };
+        assert_eq!(summary(&of_failure(&failure, hourly)), "failed 7200");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::sources::Retries;
+
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Delays after the first failure, the second, and so on.
@@ -24,6 +26,9 @@ const REFUSAL_DELAYS: [Duration; 3] = [
 /// The longest Retry-After that is honoured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
+/// The longest delay of a schedule that doubles.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Delay after a 429 without Retry-After.
 const TOO_MANY_REQUESTS_DELAY: Duration = Duration::from_secs(5 * 60);
 
@@ -32,6 +37,17 @@ const TOO_MANY_REQUESTS_DELAY: Duration = Duration::from_secs(5 * 60);
 pub(crate) fn after_failure(retries: u16, random: f64) -> Option<Duration> {
     let wait = FAILURE_DELAYS.get(usize::from(retries))?;
     Some(jitter(*wait, random))
+}
+
+/// The same for a source with a schedule of its own.
+pub(crate) fn after_failure_of(schedule: Retries, retries: u16, random: f64) -> Option<Duration> {
+    if retries >= schedule.max {
+        return None;
+    }
+    let factor = 1u32.checked_shl(u32::from(retries)).unwrap_or(u32::MAX);
+    let first = Duration::from_secs(u64::from(schedule.first_seconds));
+    let wait = first.saturating_mul(factor).min(MAX_RETRY_DELAY);
+    Some(jitter(wait, random))
 }
 
 /// The same for a refusal: 401, 403, 451, a CAPTCHA.
@@ -90,6 +106,29 @@ mod tests {
             let wait = after_failure(4, random).unwrap();
             assert!(wait >= HOUR * 5 && wait <= HOUR * 7, "{wait:?}");
         }
+    }
+
+    #[test]
+    fn a_schedule_doubles_and_ends() {
+        let hourly = Retries {
+            max: 5,
+            first_seconds: 3600,
+        };
+        let hours: Vec<_> = (0..6)
+            .map(|retries| after_failure_of(hourly, retries, 0.5))
+            .map(|wait| wait.map(|wait| wait.as_secs() / 3600))
+            .collect();
+        assert_eq!(hours, [Some(1), Some(2), Some(4), Some(8), Some(16), None]);
+        let long = Retries {
+            max: 50,
+            first_seconds: 3600,
+        };
+        assert_eq!(after_failure_of(long, 49, 0.5), Some(MAX_RETRY_DELAY));
+        let none = Retries {
+            max: 0,
+            first_seconds: 1,
+        };
+        assert_eq!(after_failure_of(none, 0, 0.5), None);
     }
 
     #[test]
