@@ -2,6 +2,7 @@
 //! their texts from the cache of plain texts, two seconds apart. The site itself
 //! is not for robots: sources of this kind should set `as_documents`.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use crate::window::Window;
 const SERVICE: &str = "https://www.gutenberg.org";
 const GAP: Duration = Duration::from_secs(2);
 const CATALOGUE: &str = "/cache/epub/feeds/pg_catalog.csv.gz";
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The catalogue unpacked: about 20 MB today.
 const MAX_UNPACKED_BYTES: u64 = 200 * 1024 * 1024;
 const BACK_DAYS: u64 = 30;
@@ -170,11 +172,7 @@ async fn catalogue(
         let message = session.readable(&format!("the catalogue is invalid: {why}"));
         AdapterError::new(AdapterErrorKind::Malformed, message)
     };
-    let mut unpacked = Vec::new();
-    GzDecoder::new(&response.body[..])
-        .take(MAX_UNPACKED_BYTES)
-        .read_to_end(&mut unpacked)
-        .map_err(|error| wrong(error.to_string()))?;
+    let unpacked = unpack(&response.body).map_err(|error| wrong(error.to_string()))?;
     if !unpacked.starts_with(b"Text#") {
         return Err(wrong("it does not start with the header row".to_owned()));
     }
@@ -206,6 +204,19 @@ async fn catalogue(
     }
     ebooks.sort_by_key(|(at, book)| (*at, book.number));
     Ok(ebooks)
+}
+
+/// The catalogue, which is packed unless the server calls that its encoding: then the
+/// HTTP client has unpacked it.
+fn unpack(body: &[u8]) -> std::io::Result<Cow<'_, [u8]>> {
+    if !body.starts_with(&GZIP_MAGIC) {
+        return Ok(Cow::Borrowed(body));
+    }
+    let mut unpacked = Vec::new();
+    GzDecoder::new(body)
+        .take(MAX_UNPACKED_BYTES)
+        .read_to_end(&mut unpacked)?;
+    Ok(Cow::Owned(unpacked))
 }
 
 /// The text of a book; `None` when there is none.

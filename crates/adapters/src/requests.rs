@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
 
     /// The same for files of megabytes.
     pub(crate) async fn get_large(&mut self, url: &Url) -> Result<Response, AdapterError> {
-        let mut request = Request::get(fetchable(url)?, Purpose::Api);
+        let mut request = Request::get(fetchable(url)?, Purpose::File);
         request.time_limit = Some(self.context.time_limit * LARGE_FILE_FACTOR);
         self.send(request).await
     }

@@ -5,6 +5,7 @@
 //! accept documents that older versions wrote.
 
 mod sketch;
+mod tag;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use sketch::{KEYS, LOOKUP_KEYS, MIN_SIMILARITY, Sketch};
+pub use tag::normalize_tag;
 
 /// A document. Id, revision, `duplicate_of` and `cluster` are the store's: they
 /// are set when it is read back, whatever the JSON says.
@@ -86,6 +88,10 @@ pub struct Document {
     pub robots: RobotsFlags,
     #[serde(skip_serializing_if = "FeedFacts::is_empty")]
     pub feed: FeedFacts,
+    /// MD5 of URL and title as a feed or service listed them, in hex: the id of
+    /// articles in sembr.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed_md5: Option<String>,
     pub http: HttpFacts,
     /// What the page said of itself, in the names and types of the
     /// `raw_content` index (`og_*`, `meta_*`, `json_ld_data`, `meta`).

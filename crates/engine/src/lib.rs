@@ -23,9 +23,10 @@ pub use poll::{
     PollReport, PolledSource, Poller, SeenItem, SourceCheck, environment,
 };
 pub use sources::{
-    Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy,
-    ProbedCandidate, Recrawl, RegistryError, SelectorSettings, SettingsError, SourceDraft,
-    SourceFileError, SourceSettings, StarterReport, add_source, add_starter_sources, apply,
-    change_source, discover, import_list, list_end, list_start, read_list, read_sources, write_row,
+    Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy, Preset,
+    ProbedCandidate, Recrawl, RegistryError, Retries, SelectorSettings, SettingsError, SourceDraft,
+    SourceFileError, SourceSettings, StarterReport, Undated, add_source, add_starter_sources,
+    apply, change_source, discover, follow_preset, import_list, list_end, list_start, read_list,
+    read_sources, write_row,
 };
 pub use stored_document::stored_document;

@@ -32,6 +32,7 @@ pub struct Retention {
     pub events: Duration,
     pub fetch_log: Duration,
     pub seen_titles: Duration,
+    pub seen_guids: Duration,
     pub tasks: Duration,
     pub idempotency: Duration,
     pub audit: Duration,
@@ -46,6 +47,7 @@ impl Default for Retention {
             events: 90 * DAY,
             fetch_log: 30 * DAY,
             seen_titles: 14 * DAY,
+            seen_guids: 30 * DAY,
             tasks: HOUR,
             idempotency: DAY,
             audit: 365 * DAY,
@@ -56,11 +58,12 @@ impl Default for Retention {
 }
 
 impl Retention {
-    fn tables(&self) -> [(ExpiringTable, Duration); 7] {
+    fn tables(&self) -> [(ExpiringTable, Duration); 8] {
         [
             (ExpiringTable::Events, self.events),
             (ExpiringTable::FetchLog, self.fetch_log),
             (ExpiringTable::SeenTitles, self.seen_titles),
+            (ExpiringTable::SeenGuids, self.seen_guids),
             (ExpiringTable::Tasks, self.tasks),
             (ExpiringTable::Idempotency, self.idempotency),
             (ExpiringTable::Audit, self.audit),

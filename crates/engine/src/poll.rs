@@ -122,6 +122,10 @@ pub struct PollReport {
     pub outcome: PollOutcome,
     pub items_seen: usize,
     pub items_new: usize,
+    /// Items that could not be submitted, by reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub skipped: BTreeMap<&'static str, usize>,
+    /// Why it failed, or a remark.
     pub error: Option<String>,
     pub next_poll_in: Duration,
 }

@@ -4,6 +4,7 @@
 mod apply;
 mod discover;
 mod lists;
+mod presets;
 mod registry;
 mod selectors;
 mod settings;
@@ -14,10 +15,13 @@ pub use discover::{ProbedCandidate, discover};
 pub use lists::{
     ListFormat, ListReport, ListRow, import_list, list_end, list_start, read_list, write_row,
 };
+pub use presets::{Preset, follow_preset};
 pub use registry::{RegistryError, SourceDraft, add_source, change_source};
 pub use selectors::{ArticleSelectors, SelectorSettings};
-pub use settings::{IngestionMode, PollPolicy, Recrawl, SettingsError, SourceSettings};
+pub use settings::{
+    IngestionMode, PollPolicy, Recrawl, Retries, SettingsError, SourceSettings, Undated,
+};
 pub use starter::{StarterReport, add_starter_sources};
 
 pub(crate) use discover::{SiteProbe, search_site};
-pub(crate) use settings::{LISTING, SITE, priority, target};
+pub(crate) use settings::{ITEM_PARAM, LISTING, SITE, priority, target};

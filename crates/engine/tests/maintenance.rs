@@ -129,9 +129,10 @@ impl Soak {
             },
         };
         assert!(store.complete_poll(&feed, &poll).await.unwrap());
-        let title = Some([self.steps as u8; 16]);
-        let known = submission("https://h0.example/0");
-        store.submit_titled(&[known], &[title]).await.unwrap();
+        let mut known = submission("https://h0.example/0");
+        known.title = Some([self.steps as u8; 16]);
+        known.guid = known.title;
+        store.submit(&[known]).await.unwrap();
         store.start_task("poll", "source:1", DAY).await.unwrap();
         let run = store.start_run().await.unwrap();
         store.finish_run(run, "{}").await.unwrap();
@@ -206,6 +207,7 @@ impl Soak {
             ("events", kept(90, HOSTS)),
             ("feed_fetch_log", kept(30, 1)),
             ("seen_titles", kept(14, 1)),
+            ("seen_guids", kept(30, 1)),
             ("tasks", kept(0, 1)),
             // The response, and the marker of the task.
             ("idempotency", kept(1, 2)),

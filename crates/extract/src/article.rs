@@ -32,6 +32,9 @@ pub struct Article {
     pub canonical_url: Option<Sourced<String>>,
     /// An address or a name, as the page gives it.
     pub license: Option<Sourced<String>>,
+    /// A selector of the source for important articles matched.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub important: bool,
     pub word_count: usize,
     pub page_type: PageType,
     pub quality: Quality,

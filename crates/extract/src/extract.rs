@@ -121,6 +121,10 @@ fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
         &content,
         &statements,
     );
+    article.important = page
+        .selectors
+        .and_then(|selectors| selectors.important.as_ref())
+        .is_some_and(|selector| selector.first(&document).is_some());
     article.word_count = text::word_count(&article.text);
     let described = article
         .description

@@ -16,6 +16,8 @@ pub struct Selectors {
     pub author: Option<Selector>,
     pub published: Option<Selector>,
     pub image: Option<Selector>,
+    /// An article on whose page it matches is important.
+    pub important: Option<Selector>,
     /// What to leave out of the body.
     pub remove: Option<Selector>,
 }

@@ -20,6 +20,8 @@ pub enum Purpose {
     Sitemap,
     Robots,
     Api,
+    /// A file of a service, such as a catalogue.
+    File,
 }
 
 impl Purpose {
@@ -29,7 +31,7 @@ impl Purpose {
             // It is cut at the bytes that are read; this bounds what is still decoded.
             Self::Robots => 4 * MAX_ROBOTS_BYTES as u64,
             Self::Feed | Self::Api => limits.feed_bytes,
-            Self::Sitemap => limits.sitemap_bytes,
+            Self::Sitemap | Self::File => limits.sitemap_bytes,
         }
     }
 
@@ -38,7 +40,7 @@ impl Purpose {
         match self {
             Self::Robots => Some(MAX_ROBOTS_BYTES),
             Self::Feed | Self::Sitemap => usize::try_from(self.body_limit(limits)).ok(),
-            Self::Page | Self::Api => None,
+            Self::Page | Self::Api | Self::File => None,
         }
     }
 
@@ -50,6 +52,7 @@ impl Purpose {
             }
             Self::Sitemap => "application/xml,text/xml,text/plain;q=0.9,*/*;q=0.5",
             Self::Robots => "text/plain,*/*;q=0.5",
+            Self::File => "*/*",
             Self::Api => "application/json,application/xml;q=0.9,*/*;q=0.5",
         })
     }

@@ -13,6 +13,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -89,6 +90,9 @@ pub(crate) struct Elasticsearch {
     pages: Option<Arc<dyn PageSource>>,
     /// The fields of the mapping.
     mapping: Map<String, Value>,
+    /// The fields of an index that lacks those which later versions added.
+    first_mapping: Map<String, Value>,
+    lacks_added_fields: AtomicBool,
     backpressure: Backpressure,
     is_installed: Mutex<bool>,
 }
@@ -165,6 +169,8 @@ impl Elasticsearch {
         }
         let mappings = template::mappings();
         let properties = mappings["properties"].as_object().cloned();
+        let mut first_mapping = properties.clone().unwrap_or_default();
+        first_mapping.retain(|name, _| !template::ADDED_FIELDS.contains(&name.as_str()));
         Ok(Self {
             name: name.to_owned(),
             endpoint,
@@ -173,6 +179,8 @@ impl Elasticsearch {
             full_text: config.full_text,
             pages: context.pages.clone().filter(|_| config.raw_html),
             mapping: properties.unwrap_or_default(),
+            first_mapping,
+            lacks_added_fields: AtomicBool::new(false),
             backpressure: Backpressure::new(config.max_docs, config.max_bytes),
             is_installed: Mutex::new(false),
         })
@@ -200,7 +208,11 @@ impl Elasticsearch {
         let html = page.map(|page| String::from_utf8_lossy(&page.body).into_owned());
         let has_html = html.is_some();
         let text = licensed_text::of(document, self.full_text);
-        let source = fields::source(document, &self.mapping, text, html);
+        let mapping = match self.lacks_added_fields.load(Ordering::Relaxed) {
+            true => &self.first_mapping,
+            false => &self.mapping,
+        };
+        let source = fields::source(document, mapping, text, html);
         let index = if self.per_source {
             fields::index_of_source(&document.source_name)
         } else {

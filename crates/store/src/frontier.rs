@@ -96,6 +96,10 @@ pub struct Submission {
     pub item: Option<String>,
     /// The earliest time of the first fetch; immediately when none is set.
     pub not_before: Option<Moment>,
+    /// Submitted only if the source has not listed this title before.
+    pub title: Option<TitleHash>,
+    /// Under another URL this is the same item: the URL becomes an alias.
+    pub guid: Option<GuidHash>,
 }
 
 impl Submission {
@@ -110,6 +114,8 @@ impl Submission {
             parent_url: None,
             item: None,
             not_before: None,
+            title: None,
+            guid: None,
         }
     }
 }
@@ -131,6 +137,9 @@ impl Target {
 /// The hash of a title within a week.
 pub type TitleHash = [u8; 16];
 
+/// The hash of an item's guid.
+pub type GuidHash = [u8; 16];
+
 /// The result for one submitted URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -141,6 +150,19 @@ pub enum Verdict {
     Raised,
     /// It was known; nothing changed.
     Known,
+}
+
+/// Whether a URL would be new, and if not, by what it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Newness {
+    New,
+    /// Its URL is in the frontier, or an alias of one that is.
+    Url,
+    /// The source has listed its guid with another URL.
+    Guid,
+    /// The source has listed its title this week.
+    Title,
 }
 
 /// A request of a worker for leases.

@@ -31,6 +31,7 @@ mod migrate_store;
 mod moment;
 mod near_duplicates;
 mod new_document;
+mod newness;
 mod options;
 mod postgres;
 mod proxy_hosts;
@@ -58,8 +59,8 @@ pub use error::{Result, StoreError};
 pub use events::{Event, Explanation};
 pub use feeds::{Feed, FeedClaim, FetchLogRow, PollResult};
 pub use frontier::{
-    Claim, ClaimRequest, Claimed, Completion, HostChange, LeaseToken, Origin, Outcome, Status,
-    Submission, Target, TitleHash, Verdict,
+    Claim, ClaimRequest, Claimed, Completion, GuidHash, HostChange, LeaseToken, Newness, Origin,
+    Outcome, Status, Submission, Target, TitleHash, Verdict,
 };
 pub use host_permits::{AcquiredHost, HostPermit};
 pub use hosts::{Host, Robots};

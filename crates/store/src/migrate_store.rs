@@ -60,6 +60,11 @@ static TABLES: &[Table] = &[
         columns: "source_id, title_hash, seen_at",
     },
     Table {
+        name: "seen_guids",
+        key: &["source_id", "guid_hash"],
+        columns: "source_id, guid_hash, host_id, url_id, seen_at",
+    },
+    Table {
         name: "feeds",
         key: &["feed_id"],
         columns: "feed_id, source_id, kind, url, etag, last_modified, body_hash, items_checksum, item_count, last_polled_at, last_new_at, next_poll_at, lease_until, attempt, consecutive_errors, error_class, last_error, paused_reason, policy, demand_nano",

@@ -16,9 +16,7 @@ use crate::engine::{Engine, LeaseSql, QueryResult, QueueSql, Row, Statement, Val
 use crate::error::{Result, StoreError};
 use crate::event_horizon::EventHorizon;
 use crate::fairness::ClaimSequence;
-use crate::frontier::{
-    ClaimRequest, Claimed, Completion, LeaseToken, Submission, TitleHash, Verdict,
-};
+use crate::frontier::{ClaimRequest, Claimed, Completion, LeaseToken, Submission, Verdict};
 use crate::ids::{FrontierId, skip_ids};
 use crate::moment::{Moment, millis};
 use crate::near_duplicates::NearDuplicate;
@@ -103,22 +101,13 @@ impl Store {
         self.engine.check_integrity().await
     }
 
-    /// Adds URLs to the frontier. One verdict for each, in order; when this
-    /// returns, they are durable. Idempotent.
+    /// Adds URLs to the frontier, and records the title and the guid of each in the
+    /// same transaction. One verdict for each, in order; when this returns, they are
+    /// durable. Idempotent. A URL whose title its source has listed before is known.
     pub async fn submit(&self, submissions: &[Submission]) -> Result<Vec<Verdict>> {
-        let verdicts = self.submit_plan(&Plan::of(submissions, &[])).await?;
+        let verdicts = self.submit_plan(&Plan::of(submissions)).await?;
         let known = |verdict: Option<Verdict>| verdict.unwrap_or(Verdict::Known);
         Ok(verdicts.into_iter().map(known).collect())
-    }
-
-    /// The same, and records the title of each in the same transaction. `None` where
-    /// the source has listed the title before: such a URL is not submitted.
-    pub async fn submit_titled(
-        &self,
-        submissions: &[Submission],
-        titles: &[Option<TitleHash>],
-    ) -> Result<Vec<Option<Verdict>>> {
-        self.submit_plan(&Plan::of(submissions, titles)).await
     }
 
     async fn submit_plan(&self, plan: &Plan) -> Result<Vec<Option<Verdict>>> {

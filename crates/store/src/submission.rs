@@ -5,12 +5,23 @@ use std::collections::{HashMap, HashSet};
 
 use tidings_url::NORMALIZER_VERSION;
 
-use crate::frontier::{PRIORITIES, Submission, TitleHash};
+use crate::frontier::{GuidHash, PRIORITIES, Submission, TitleHash};
 use crate::ids::{FrontierId, split};
 use crate::storable::storable;
 
 /// Rows of one statement: enough to amortise it, few enough to hold locks briefly.
 pub(crate) const BATCH: usize = 1000;
+
+/// A guid that is still listed is recorded again after this time, so that it does
+/// not expire.
+pub(crate) const GUID_REFRESH_MS: i64 = 24 * 3_600_000;
+
+/// The event of a page when a URL becomes an alias of it.
+pub(crate) const ALIAS_EVENT: &str = "alias";
+
+pub(crate) fn alias_detail(row: &Prepared) -> String {
+    serde_json::json!({ "url": row.url, "by": "guid" }).to_string()
+}
 
 /// One row to submit.
 #[derive(Debug, Clone)]
@@ -29,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) norm_v: i16,
     /// Submitted only if it is new to the source.
     pub(crate) title: Option<TitleHash>,
+    /// An alias if the source has listed it with another URL.
+    pub(crate) guid: Option<GuidHash>,
 }
 
 impl Prepared {
@@ -51,7 +64,8 @@ impl Prepared {
             item: submission.item.as_deref().map(storable),
             not_before: submission.not_before.map_or(0, |moment| moment.0),
             norm_v: NORMALIZER_VERSION as i16,
-            title: None,
+            title: submission.title,
+            guid: submission.guid,
         }
     }
 }
@@ -75,16 +89,13 @@ pub(crate) enum Position {
 }
 
 impl Plan {
-    /// `titles` belong to the submissions, in order; where there is none, none is
-    /// compared.
-    pub(crate) fn of(submissions: &[Submission], titles: &[Option<TitleHash>]) -> Self {
+    pub(crate) fn of(submissions: &[Submission]) -> Self {
         let mut seen_titles: HashSet<(i64, TitleHash)> = HashSet::new();
         let mut first: HashMap<FrontierId, usize> = HashMap::with_capacity(submissions.len());
         let mut rows: Vec<Prepared> = Vec::with_capacity(submissions.len());
         let mut row_of = Vec::with_capacity(submissions.len());
-        for (nth, submission) in submissions.iter().enumerate() {
-            let mut row = Prepared::of(submission);
-            row.title = titles.get(nth).copied().flatten();
+        for submission in submissions {
+            let row = Prepared::of(submission);
             if let Some(at) = first.get(&row.id) {
                 rows[*at].priority = rows[*at].priority.max(row.priority);
                 row_of.push(Err(Position::Repeated));

@@ -1015,9 +1015,11 @@ async fn a_commit_whose_response_is_lost_counts_once() {
     let urls = ["https://a.example/x", "https://b.example/x"];
 
     lose(1);
-    let titles = [Some([1; 16]), Some([2; 16])];
-    let verdicts = store.submit_titled(&urls.map(submission), &titles).await;
-    assert_eq!(verdicts.unwrap(), [Some(Verdict::New); 2]);
+    let mut items = urls.map(submission);
+    for (item, n) in items.iter_mut().zip(1..) {
+        (item.title, item.guid) = (Some([n; 16]), Some([n; 16]));
+    }
+    assert_eq!(store.submit(&items).await.unwrap(), [Verdict::New; 2]);
     assert_lost();
 
     lose(1);

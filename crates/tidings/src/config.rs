@@ -266,6 +266,7 @@ fn retention(settings: &Settings) -> Retention {
         events: days("retention.events_days"),
         fetch_log: days("retention.fetch_log_days"),
         seen_titles: days("retention.seen_titles_days"),
+        seen_guids: days("retention.seen_guids_days"),
         tasks: hours("retention.tasks_hours"),
         idempotency: hours("retention.idempotency_hours"),
         audit: days("retention.audit_days"),

@@ -29,7 +29,6 @@ const ONLY_FOR_TESTS: &[(&str, &str)] = &[
     // They wait for their callers.
     ("write_metrics", "the state of a run in Firestore"),
     ("write_run_state", "the state of a run in Firestore"),
-    ("url_and_title_id", "ids of earlier systems"),
 ];
 
 /// Crates of development: neither checked, nor callers.

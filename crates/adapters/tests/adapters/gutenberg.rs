@@ -31,6 +31,15 @@ async fn pulls_over_restarts_bring_each_book_once() {
 }
 
 #[tokio::test]
+async fn a_catalogue_with_a_content_encoding_is_read() {
+    let mut rig = rig().await;
+    rig.fake.encode_files();
+    rig.fake.publish_many(3, NOW - DAY, 1);
+    assert_eq!(rig.pull().await.len(), 3);
+    rig.assert_complete();
+}
+
+#[tokio::test]
 async fn texts_come_without_the_licence() {
     let mut rig = rig().await;
     rig.wants_text = true;

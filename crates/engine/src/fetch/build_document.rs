@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 use tidings_document::{
     ContentQuality, Document, Extraction, FeedFacts, HttpFacts, License, RobotsFlags, Sketch,
+    normalize_tag,
 };
 use tidings_extract::{Article, Quality, Sourced, When};
 use tidings_store::{Claim, NewDocument};
@@ -50,12 +51,10 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
     }
     let (body_text, is_truncated) = start(article.text, MAX_TEXT_BYTES);
     let settings = &source.settings;
-    let mut tags = settings.tags.clone();
-    for tag in article.tags.map(|tags| tags.value).unwrap_or_default() {
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
+    let own = article.tags.map(|tags| tags.value).unwrap_or_default();
+    let tags = normalized_tags(settings.tags.iter().chain(&own));
+    let mut important_tags = settings.important_tags.iter();
+    let has_important_tag = important_tags.any(|tag| tags.contains(&normalize_tag(tag)));
     Document {
         id,
         url: claim.url.as_str().to_owned(),
@@ -89,6 +88,7 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
             .unwrap_or_else(|| "article".to_owned()),
         content_quality: quality(article.quality),
         license: settings.license.or(hints.license).unwrap_or(License::Rss),
+        important: settings.important || has_important_tag || article.important,
         content_hash: article.content_hash,
         extraction: Extraction {
             method: article.method.as_str().to_owned(),
@@ -108,6 +108,7 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
             title: hints.feed_title.clone(),
             url: hints.feed_url.clone(),
         },
+        feed_md5: hints.feed_md5.clone(),
         http: HttpFacts {
             status: provenance.status,
             etag: provenance.etag,
@@ -116,6 +117,17 @@ pub(super) fn document(article: Article, provenance: Provenance<'_>, id: String)
         raw_content,
         ..Document::default()
     }
+}
+
+/// Tags in the one spelling of documents, each once.
+fn normalized_tags<'a>(raw: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in raw.map(|tag| normalize_tag(tag)) {
+        if !tag.is_empty() && !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    tags
 }
 
 /// At most this many bytes of a text, and whether it has more.
@@ -159,6 +171,12 @@ pub(super) fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_have_one_spelling_and_are_listed_once() {
+        let raw = ["World News", "world-news", "Wire", "--", "wire"].map(str::to_owned);
+        assert_eq!(normalized_tags(raw.iter()), ["world-news", "wire"]);
+    }
 
     #[test]
     fn a_long_text_is_cut_at_a_character() {

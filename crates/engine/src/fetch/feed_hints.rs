@@ -2,7 +2,7 @@
 //! for the extractor, and sometimes the whole text. Pure.
 
 use serde::Deserialize;
-use tidings_document::License;
+use tidings_document::{ContentQuality, License};
 use tidings_extract::{FeedEntry, When};
 use tidings_store::Claim;
 
@@ -10,7 +10,7 @@ use tidings_store::Claim;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct FeedHints {
-    title: Option<String>,
+    pub(super) title: Option<String>,
     summary: Option<String>,
     pub(super) content: Option<String>,
     pub(super) guid: Option<String>,
@@ -28,6 +28,9 @@ pub(super) struct FeedHints {
     pub(super) plain_text: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) license: Option<License>,
+    /// As judged from the item.
+    pub(super) content_quality: Option<ContentQuality>,
+    pub(super) feed_md5: Option<String>,
 }
 
 impl FeedHints {

@@ -92,7 +92,10 @@ impl Worker {
         host: &mut HostChange,
     ) -> Outcome {
         let attempts = Attempts {
-            policy: Arc::clone(&self.options.retries),
+            policy: match source.settings.retries {
+                Some(retries) => Arc::new(self.options.retries.with_retries(retries)),
+                None => Arc::clone(&self.options.retries),
+            },
             used: job.claim.retry_count,
             random: random(),
         };

@@ -1,7 +1,10 @@
-//! Inline documents: texts that came with their URL from a service (whole texts,
-//! abstracts, article bodies). No page is fetched. CPU only.
+//! Inline documents: texts that came with their URL from a feed or a service (whole
+//! texts, summaries, abstracts). No page is fetched. CPU only.
 
-use tidings_extract::{Article, Method, Options, Page, Quality, content_hash, sketch};
+use tidings_document::ContentQuality;
+use tidings_extract::{
+    Article, FeedEntry, Method, Options, Origin, Page, Quality, Sourced, content_hash, sketch,
+};
 use tidings_store::Outcome;
 use tidings_text::hex;
 use tidings_url::ProxyHosts;
@@ -60,11 +63,8 @@ impl InlineDocument {
             article.content_hash = content_hash(&article.text);
             article.sketch = sketch(&article.text);
         }
-        // The service delivers the whole text, or declares it an abstract.
-        article.quality = match hints.is_abstract() {
-            true => Quality::Summary,
-            false => Quality::Full,
-        };
+        prefer_entry(&mut article, entry);
+        article.quality = quality(&hints);
         article.method = Method::Feed;
         let content_hash = article.content_hash.as_deref().and_then(hex::decode);
         let provenance = Provenance {
@@ -91,6 +91,36 @@ impl InlineDocument {
             document: Some(Box::new(document)),
             again_in: None,
         }
+    }
+}
+
+/// The item is the document: what it says counts more than what its text looks like.
+fn prefer_entry(article: &mut Article, entry: FeedEntry) {
+    fn of_feed<T>(value: T) -> Sourced<T> {
+        let origin = Origin::Feed;
+        Sourced { value, origin }
+    }
+    if let Some(title) = entry.title {
+        article.title = Some(of_feed(title));
+    }
+    if let Some(published) = entry.published {
+        article.published = Some(of_feed(published));
+    }
+    if !entry.authors.is_empty() {
+        article.authors = Some(of_feed(entry.authors));
+    }
+}
+
+/// As the feed's item was judged. A service delivers the whole text, or declares it
+/// an abstract.
+fn quality(hints: &FeedHints) -> Quality {
+    match hints.content_quality {
+        Some(ContentQuality::TitleOnly) => Quality::TitleOnly,
+        Some(ContentQuality::Stub) => Quality::Stub,
+        Some(ContentQuality::Summary) => Quality::Summary,
+        Some(ContentQuality::Full) => Quality::Full,
+        None if hints.is_abstract() => Quality::Summary,
+        None => Quality::Full,
     }
 }
 

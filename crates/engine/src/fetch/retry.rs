@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use tidings_net::Class;
 
+use crate::sources::Retries;
+
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// The longest Retry-After that is honoured.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+/// The longest delay of a schedule that doubles.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Delay after a 429 without Retry-After.
 const TOO_MANY_REQUESTS_DELAY: Duration = Duration::from_secs(5 * 60);
@@ -90,6 +95,23 @@ impl RetryPolicy {
         }
         let delay = delays.get(used).or(delays.last())?;
         Some(jitter(*delay, random))
+    }
+
+    /// The same for a source with retries of its own after errors of its site.
+    pub(super) fn with_retries(&self, retries: Retries) -> Self {
+        let first = Duration::from_secs(u64::from(retries.first_seconds));
+        let delay = |used: u16| {
+            let factor = 1u32.checked_shl(u32::from(used)).unwrap_or(u32::MAX);
+            first.saturating_mul(factor).min(MAX_RETRY_DELAY)
+        };
+        let delays: Vec<Duration> = (0..retries.max).map(delay).collect();
+        Self {
+            network: delays.clone(),
+            http: delays,
+            unavailable: None,
+            blocked: self.blocked.clone(),
+            max_attempts: None,
+        }
     }
 }
 
@@ -186,6 +208,24 @@ mod tests {
             let wait = standard.after(network, None, 4, random).unwrap();
             assert!(wait >= HOUR * 5 && wait <= HOUR * 7, "{wait:?}");
         }
+    }
+
+    #[test]
+    fn retries_of_a_source_double_and_end() {
+        let policy = |max, first_seconds| {
+            RetryPolicy::default().with_retries(Retries { max, first_seconds })
+        };
+        let hourly = policy(5, 3600);
+        let hours = [60, 120, 240, 480, 960];
+        assert_eq!(minutes(&hourly, Class::Network, None), hours);
+        assert_eq!(minutes(&hourly, Class::HttpTransient, Some(503)), hours);
+        assert_eq!(
+            minutes(&hourly, Class::Blocked, Some(403)),
+            [360, 1440, 4320]
+        );
+        let long = policy(50, 3600);
+        assert_eq!(long.network[49], MAX_RETRY_DELAY);
+        assert_eq!(minutes(&policy(0, 1), Class::Network, None), [0; 0]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use thiserror::Error;
 use tidings_adapters::{AdapterErrorKind, Pull, adapter};
 use tidings_store::{
-    FeedClaim, Moment, SharedValue, Source, Store, StoreError, Submission, Verdict,
+    FeedClaim, Moment, Newness, SharedValue, Source, Store, StoreError, Submission, Verdict,
 };
 use tokio::task::JoinSet;
 
@@ -226,7 +226,8 @@ impl Poller {
             Ok(listed) => listed,
             Err(why) => return Ok(Err(why)),
         };
-        let listed: Vec<Submission> = listed.into_iter().map(|item| item.submission).collect();
+        let listed = listed.items.into_iter().map(|item| item.submission);
+        let listed: Vec<Submission> = listed.collect();
         Ok(Ok(Offer {
             seen: listed.len(),
             new: self.unknown(listed).await?,
@@ -288,7 +289,7 @@ impl Poller {
                 return Ok(Err(format!("timed out after {} s", limit.as_secs_f32())));
             }
         };
-        let listed = listed(&pull, source, &poll.settings, &self.context.proxies);
+        let listed = listed(&pull, &self.listing(&poll));
         Ok(Ok(Offer {
             seen: pull.items.len(),
             new: self.unknown(listed.submissions).await?,
@@ -296,16 +297,12 @@ impl Poller {
         }))
     }
 
-    /// The submissions whose URL is not in the frontier.
+    /// The submissions that are new.
     async fn unknown(&self, listed: Vec<Submission>) -> tidings_store::Result<Vec<Submission>> {
-        let mut new = Vec::new();
-        for submission in listed {
-            let known = self.context.store.url(submission.target.id()).await?;
-            if known.is_none() {
-                new.push(submission);
-            }
-        }
-        Ok(new)
+        let newness = self.context.store.judge(&listed).await?;
+        let judged = listed.into_iter().zip(newness);
+        let new = judged.filter(|(_, newness)| *newness == Newness::New);
+        Ok(new.map(|(submission, _)| submission).collect())
     }
 
     /// Submits the share of a source. A service whose share was cut is pulled again

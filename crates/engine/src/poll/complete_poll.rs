@@ -10,7 +10,7 @@ use tracing::{error, info};
 
 use super::feed_poll::{FeedPoll, FeedRead, timestamp};
 use super::ingest_items::Ingested;
-use super::poll_error::{LIMITED, PollError, RETIRED};
+use super::poll_error::{LIMITED, PollError, RETIRED, SKIPPED};
 use super::{PollOutcome, PollReport, Poller};
 use crate::rng::random;
 use crate::sources::SourceSettings;
@@ -48,6 +48,7 @@ impl Poller {
             outcome,
             items_seen: ingested.seen,
             items_new: ingested.new.len(),
+            skipped: ingested.skipped,
             error: error.as_ref().map(|error| error.message.clone()),
             next_poll_in,
         };
@@ -128,19 +129,19 @@ impl Poller {
     }
 }
 
-/// The remark on a limit, while the response that reached it is unchanged.
+/// The remark on a limit or on skipped items, while the response is unchanged.
 fn lasting_remark(poll: &FeedPoll<'_>, outcome: PollOutcome) -> Option<PollError> {
     let is_unchanged = matches!(
         outcome,
         PollOutcome::NotModified | PollOutcome::SameBody | PollOutcome::Redundant
     );
     let before = &poll.claim.feed;
-    let is_limited = before.error_class.as_deref() == Some(LIMITED);
-    let message = before
-        .last_error
-        .clone()
-        .filter(|_| is_limited && is_unchanged)?;
-    Some(PollError::remark((LIMITED, message)))
+    let class = before.error_class.as_deref();
+    let class = [LIMITED, SKIPPED]
+        .into_iter()
+        .find(|lasting| class == Some(*lasting))?;
+    let message = before.last_error.clone().filter(|_| is_unchanged)?;
+    Some(PollError::remark((class, message)))
 }
 
 /// Failures in a row after which a sitemap below an index is retired.

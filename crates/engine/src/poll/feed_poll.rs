@@ -18,7 +18,7 @@ use tidings_url::FetchUrl;
 use tracing::info;
 
 use super::feed_state::FeedState;
-use super::poll_error::{LIMITED, PollError};
+use super::poll_error::{LIMITED, PollError, SKIPPED};
 use crate::sources::{LISTING, SourceSettings};
 
 /// Bytes that a feed costs for each byte of it: its items, and their submissions.
@@ -298,6 +298,7 @@ impl<'a> FeedPoll<'a> {
                 *known = LIMITED;
                 *text = format!("{text}; {message}");
             }
+            Some((_, text)) if class == SKIPPED => *text = format!("{text}; {message}"),
             Some(_) => {}
         }
     }

@@ -39,6 +39,9 @@ pub(crate) struct FeedState {
     /// Articles of other sites that were submitted today.
     #[serde(skip_serializing_if = "External::is_none")]
     pub(crate) external: External,
+    /// Its guids were seen with more than one item each.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) repeats_guids: bool,
     /// Its index has dates, so it need not be polled to detect changes.
     pub(crate) is_dated: bool,
 }

@@ -1,19 +1,20 @@
 //! Ingests what a feed, sitemap or service lists: submits it to the frontier in
 //! batches, each URL once, and nothing when the list is the same as before.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use tidings_adapters::Pull;
 use tidings_feed::Feed as ParsedFeed;
 use tidings_feed::sitemap::{Sitemap, SitemapKind};
 use tidings_net::{Purpose, Request};
-use tidings_store::{Result, Submission, TitleHash, Verdict};
+use tidings_store::{GuidHash, Newness, Result, Submission, Verdict};
 use tidings_url::FetchUrl;
+use tracing::info;
 
 use super::feed_poll::{FeedPoll, timestamp};
-use super::items::{self, Listed, title_hash};
-use super::poll_error::LIMITED;
+use super::items::{self, Listed, Listing, repeats_guids};
+use super::poll_error::{LIMITED, SKIPPED};
 use super::sitemap_index::{follow_index, named_by_host, robots_of_other_sites};
 use super::{PollOutcome, Poller, adapter_items, sitemap};
 use crate::politeness::{FetchResult, Politeness};
@@ -29,6 +30,8 @@ pub(super) struct Ingested {
     pub(super) dates: Vec<Option<Timestamp>>,
     /// Dates of the new items.
     pub(super) new: Vec<Option<Timestamp>>,
+    /// Items that could not be submitted, by reason.
+    pub(super) skipped: BTreeMap<&'static str, usize>,
     is_redundant: bool,
 }
 
@@ -48,15 +51,64 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         feed: &ParsedFeed,
     ) -> Result<Ingested> {
-        let proxies = &self.context.proxies;
-        let listed = items::listed(feed, &poll.url(), &poll.source, &poll.settings, proxies);
+        let (listed, repeats_guids) = self.list_items(poll, feed).await?;
+        if repeats_guids && !poll.state.repeats_guids {
+            info!(
+                feed = poll.feed.url,
+                "guids of the feed repeat; not used as identity"
+            );
+            poll.state.repeats_guids = true;
+        }
         let dates: Vec<_> = feed.items.iter().map(tidings_feed::Item::date).collect();
-        let titles: Vec<_> = feed
-            .items
-            .iter()
-            .map(|item| item.title.as_deref())
-            .collect();
-        self.ingest_listed(poll, listed, dates, &titles).await
+        self.ingest_listed(poll, listed, dates).await
+    }
+
+    /// The items of a feed, and whether its guids repeat: two items have the same, or
+    /// one that was the guid of another item which the feed still lists.
+    pub(super) async fn list_items(
+        &self,
+        poll: &FeedPoll<'_>,
+        feed: &ParsedFeed,
+    ) -> Result<(Listed, bool)> {
+        let is_automatic = poll.settings.guid_is_identity.is_none();
+        let mut repeats = is_automatic && (poll.state.repeats_guids || repeats_guids(feed));
+        let (url, listing) = (poll.url(), self.listing(poll));
+        let mut listed = items::listed(feed, &url, &listing, !repeats);
+        let is_same = poll.feed.items_checksum.as_ref() == Some(&listed.checksum);
+        if is_automatic && !repeats && !is_same {
+            repeats = self.reassigns_guids(poll, &listed.submissions).await?;
+            if repeats {
+                listed = items::listed(feed, &url, &listing, false);
+            }
+        }
+        Ok((listed, repeats))
+    }
+
+    /// Whether a guid belonged to an item that is listed with another one now.
+    async fn reassigns_guids(
+        &self,
+        poll: &FeedPoll<'_>,
+        submissions: &[Submission],
+    ) -> Result<bool> {
+        let with_guid = |submission: &Submission| Some((submission.target.id(), submission.guid?));
+        let listed: HashMap<_, _> = submissions.iter().filter_map(with_guid).collect();
+        let guids: Vec<GuidHash> = listed.values().copied().collect();
+        let (store, source_id) = (&self.context.store, poll.source.source_id);
+        let known = store.urls_of_guids(source_id, &guids).await?;
+        let mut known = guids.iter().zip(known);
+        Ok(known.any(|(guid, id)| {
+            let now = id.and_then(|id| listed.get(&id));
+            now.is_some_and(|now| now != guid)
+        }))
+    }
+
+    pub(super) fn listing<'p>(&'p self, poll: &'p FeedPoll<'_>) -> Listing<'p> {
+        Listing {
+            source: &poll.source,
+            settings: &poll.settings,
+            proxies: &self.context.proxies,
+            now: timestamp(poll.now),
+        }
     }
 
     /// Ingests the entries of a sitemap; the sitemaps of an index become due.
@@ -81,16 +133,15 @@ impl Poller {
                 ..Ingested::default()
             });
         }
-        let (proxies, now) = (&self.context.proxies, timestamp(poll.now));
+        let now = timestamp(poll.now);
         poll.is_stale = sitemap::is_stale(map, &poll.feed.url, &poll.settings, now);
-        let listed = sitemap::listed(map, &poll.url(), &poll.source, &poll.settings, proxies, now);
+        let listed = sitemap::listed(map, &poll.url(), &self.listing(poll));
         let dates = map
             .entries
             .iter()
             .map(|entry| sitemap::date(entry, map))
             .collect();
-        let titles = vec![None; map.entries.len()];
-        self.ingest_listed(poll, listed, dates, &titles).await
+        self.ingest_listed(poll, listed, dates).await
     }
 
     /// The sitemaps of an index on other sites that robots.txt there names.
@@ -115,11 +166,10 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         pull: &Pull,
     ) -> Result<Ingested> {
-        let proxies = &self.context.proxies;
-        let listed = adapter_items::listed(pull, &poll.source, &poll.settings, proxies);
+        let listed = adapter_items::listed(pull, &self.listing(poll));
         let dates: Vec<_> = pull.items.iter().map(|item| item.published).collect();
-        let titles: Vec<_> = pull.items.iter().map(|item| Some(&*item.title)).collect();
-        let new = self.submit(poll, &listed, &dates, &titles).await?;
+        let skipped = remark_skipped(poll, &listed);
+        let new = self.submit(poll, &listed, &dates).await?;
         poll.feed.item_count = pull.items.len() as i64;
         if !poll.is_cut {
             poll.state.cursor = Some(pull.cursor.clone());
@@ -128,6 +178,7 @@ impl Poller {
             seen: pull.items.len(),
             dates,
             new,
+            skipped,
             is_redundant: false,
         })
     }
@@ -138,23 +189,25 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         listed: Listed,
         dates: Vec<Option<Timestamp>>,
-        titles: &[Option<&str>],
     ) -> Result<Ingested> {
         let seen = dates.len();
         poll.feed.item_count = seen as i64;
+        let skipped = remark_skipped(poll, &listed);
         if poll.feed.items_checksum.as_ref() == Some(&listed.checksum) {
             return Ok(Ingested {
                 seen,
+                skipped,
                 is_redundant: true,
                 ..Ingested::default()
             });
         }
-        let new = self.submit(poll, &listed, &dates, titles).await?;
+        let new = self.submit(poll, &listed, &dates).await?;
         poll.feed.items_checksum = Some(listed.checksum);
         Ok(Ingested {
             seen,
             dates,
             new,
+            skipped,
             is_redundant: false,
         })
     }
@@ -165,7 +218,6 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         listed: &Listed,
         dates: &[Option<Timestamp>],
-        titles: &[Option<&str>],
     ) -> Result<Vec<Option<Timestamp>>> {
         let store = &self.context.store;
         let source_id = poll.source.source_id;
@@ -184,15 +236,10 @@ impl Poller {
                 .iter()
                 .map(|(submission, _)| (*submission).clone())
                 .collect();
-            // An article that an aggregator lists again under another URL is dropped.
-            let hashes: Vec<Option<TitleHash>> = batch
-                .iter()
-                .map(|(_, item)| title_of(poll, titles[*item]))
-                .collect();
-            let verdicts = store.submit_titled(&submissions, &hashes).await?;
+            let verdicts = store.submit(&submissions).await?;
             let before = new.len();
             for ((_, item), verdict) in batch.iter().zip(verdicts) {
-                if verdict == Some(Verdict::New) {
+                if verdict == Verdict::New {
                     new.push(dates[*item]);
                 }
             }
@@ -227,8 +274,10 @@ impl Poller {
         if left >= batch.len() as u64 {
             return Ok(batch);
         }
-        for (at, (submission, _)) in batch.iter().enumerate() {
-            if store.url(submission.target.id()).await?.is_some() {
+        let submissions = batch.iter().map(|(submission, _)| (*submission).clone());
+        let submissions: Vec<Submission> = submissions.collect();
+        for (at, newness) in store.judge(&submissions).await?.into_iter().enumerate() {
+            if newness != Newness::New {
                 continue;
             }
             if left == 0 {
@@ -248,8 +297,15 @@ impl Poller {
     }
 }
 
-/// What an item's title is compared by, if the source wants that.
-fn title_of(poll: &FeedPoll<'_>, title: Option<&str>) -> Option<TitleHash> {
-    let title = title.filter(|title| poll.settings.title_week && !title.is_empty())?;
-    Some(title_hash(title, timestamp(poll.now)))
+/// Remarks which items cannot be submitted and why, and counts them by reason.
+fn remark_skipped(poll: &mut FeedPoll<'_>, listed: &Listed) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for (_, reason) in &listed.skipped {
+        *counts.entry(*reason).or_insert(0) += 1;
+    }
+    for (reason, count) in &counts {
+        let items = if *count == 1 { "item" } else { "items" };
+        poll.add_remark(SKIPPED, format!("{count} {items} skipped: {reason}"));
+    }
+    counts
 }

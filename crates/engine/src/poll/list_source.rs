@@ -11,9 +11,9 @@ use tidings_net::{Purpose, Request, Response};
 use tidings_store::{Feed, FeedClaim, Result, Source, Submission};
 use tidings_url::FetchUrl;
 
-use super::feed_poll::{FeedPoll, FeedRead, timestamp};
+use super::feed_poll::{FeedPoll, FeedRead};
 use super::feed_state::FeedState;
-use super::items::{self, Listed};
+use super::items::Listed;
 use super::poll_error::PollError;
 use super::{Poller, sitemap};
 use crate::politeness::{FetchResult, Politeness};
@@ -30,6 +30,14 @@ pub(super) struct ListedItem {
     pub(super) submission: Submission,
     pub(super) title: Option<String>,
     pub(super) published: Option<Timestamp>,
+}
+
+/// What a source lists now.
+#[derive(Default)]
+pub(super) struct ListedItems {
+    pub(super) items: Vec<ListedItem>,
+    /// The titles of items that cannot be submitted, and why.
+    pub(super) skipped: Vec<(Option<String>, &'static str)>,
 }
 
 impl Poller {
@@ -56,7 +64,7 @@ impl Poller {
         &self,
         source: &Source,
         timeout: Option<Duration>,
-    ) -> Result<SourceResult<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<ListedItems>> {
         let Some(feed) = self.feed_of(source).await? else {
             return Ok(Err("the source has no feed".to_owned()));
         };
@@ -83,7 +91,7 @@ impl Poller {
         poll: &FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<SourceResult<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<ListedItems>> {
         let politeness = poll.settings.feed_politeness();
         let request = request(url, Purpose::Feed, timeout);
         let response = match self.fetch_now(request, politeness).await? {
@@ -94,9 +102,7 @@ impl Poller {
             Ok(parsed) => parsed,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let (source, settings) = (&poll.source, &poll.settings);
-        let proxies = &self.context.proxies;
-        let listed = items::listed(&parsed, &response.url, source, settings, proxies);
+        let (listed, _) = self.list_items(poll, &parsed).await?;
         Ok(Ok(with_metadata(listed, |at| {
             let item = &parsed.items[at];
             (item.title.clone(), item.date())
@@ -109,9 +115,9 @@ impl Poller {
         poll: &FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<SourceResult<Vec<ListedItem>>> {
-        let (source, settings) = (&poll.source, &poll.settings);
-        let (mut waiting, mut found) = (vec![url], Vec::<ListedItem>::new());
+    ) -> Result<SourceResult<ListedItems>> {
+        let settings = &poll.settings;
+        let (mut waiting, mut found) = (vec![url], ListedItems::default());
         for _ in 0..MAX_SITEMAPS {
             let Some(url) = waiting.pop() else {
                 break;
@@ -129,17 +135,20 @@ impl Poller {
                 waiting.extend(sitemap::news_last(&map, &response.url));
                 continue;
             }
-            let (proxies, now) = (&self.context.proxies, timestamp(poll.now));
-            let listed = sitemap::listed(&map, &response.url, source, settings, proxies, now);
-            found.extend(with_metadata(listed, |at| {
+            let listed = sitemap::listed(&map, &response.url, &self.listing(poll));
+            let listed = with_metadata(listed, |at| {
                 let entry = &map.entries[at];
                 let news = entry.news.as_ref().and_then(|news| news.title.clone());
                 (news, sitemap::date(entry, &map))
-            }));
+            });
+            found.items.extend(listed.items);
+            found.skipped.extend(listed.skipped);
         }
         // News sitemaps repeat entries of others.
         let mut seen = std::collections::HashSet::new();
-        found.retain(|item| seen.insert(item.submission.target.key));
+        found
+            .items
+            .retain(|item| seen.insert(item.submission.target.key));
         Ok(Ok(found))
     }
 
@@ -148,7 +157,7 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         url: FetchUrl,
         timeout: Option<Duration>,
-    ) -> Result<SourceResult<Vec<ListedItem>>> {
+    ) -> Result<SourceResult<ListedItems>> {
         let request = request(url, Purpose::Page, timeout);
         let response = match self.fetch_now(request, poll.settings.politeness()).await? {
             Ok(response) => response,
@@ -157,7 +166,7 @@ impl Poller {
         let found = match self.read_listing(poll, &response).await? {
             FeedRead::Listing(found) => found,
             FeedRead::Failed(error) => return Ok(Err(error.message)),
-            _ => return Ok(Ok(Vec::new())),
+            _ => return Ok(Ok(ListedItems::default())),
         };
         let listed = self.listed(poll, &found).await?;
         Ok(Ok(with_metadata(listed, |at| {
@@ -198,16 +207,19 @@ fn hints(response: &Response) -> Hints<'_> {
 fn with_metadata(
     listed: Listed,
     metadata: impl Fn(usize) -> (Option<String>, Option<Timestamp>),
-) -> Vec<ListedItem> {
+) -> ListedItems {
     let pairs = listed.submissions.into_iter().zip(listed.item_of);
-    pairs
-        .map(|(submission, at)| {
-            let (title, published) = metadata(at);
-            ListedItem {
-                submission,
-                title,
-                published,
-            }
-        })
-        .collect()
+    let items = pairs.map(|(submission, at)| {
+        let (title, published) = metadata(at);
+        ListedItem {
+            submission,
+            title,
+            published,
+        }
+    });
+    let skipped = listed.skipped.into_iter();
+    ListedItems {
+        items: items.collect(),
+        skipped: skipped.map(|(at, why)| (metadata(at).0, why)).collect(),
+    }
 }

@@ -38,13 +38,8 @@ impl Poller {
         let prefix = |submission: &Submission| key_prefix(&submission.target.key);
         let shown = listed.submissions.iter().map(prefix).collect();
         poll.state.shown = poll.state.shown.next(shown, poll.now);
-        let titles: Vec<_> = found
-            .articles
-            .iter()
-            .map(|article| Some(&*article.text))
-            .collect();
         let dates = vec![None; found.articles.len()];
-        let ingested = self.ingest_listed(poll, listed, dates, &titles).await?;
+        let ingested = self.ingest_listed(poll, listed, dates).await?;
         self.add_listings(poll, found).await?;
         let is_first = poll.claim.feed.last_polled_at.is_none();
         let is_all_new = ingested.seen > 0 && ingested.new.len() >= ingested.seen;
@@ -83,6 +78,7 @@ impl Poller {
                 },
                 depth,
                 parent_url: Some(poll.feed.url.clone()),
+                title: self.listing(poll).title(Some(&article.text)),
                 ..Submission::new(target, Origin::Spider)
             };
             if article.is_external && !self.may_submit_external(poll, &submission).await? {
@@ -95,6 +91,7 @@ impl Poller {
             submissions,
             item_of,
             checksum: checksum(seen.iter().map(String::as_str)),
+            skipped: Vec::new(),
         })
     }
 

@@ -9,6 +9,9 @@ use tidings_polling::ErrorClass;
 /// The class of a remark on a source that has reached a limit.
 pub const LIMITED: &str = "limited";
 
+/// The class of a remark on items that cannot be submitted.
+pub(super) const SKIPPED: &str = "skipped";
+
 /// The class of a sitemap below an index that failed again and again or has nothing
 /// recent.
 pub(super) const RETIRED: &str = "retired";

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tidings_store::{Moment, Result, Source, StartedTask};
+use tidings_store::{Moment, Newness, Result, Source, StartedTask, Submission};
 
-use super::list_source::ListedItem;
 use super::{CollectOptions, PollOutcome, PollReport, Poller};
 use crate::sources::SourceSettings;
 
@@ -34,6 +33,25 @@ pub struct SeenItem {
     pub title: Option<String>,
     pub published: Option<Timestamp>,
     pub is_new: bool,
+    /// By what it is known, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_by: Option<Newness>,
+    /// Why it cannot be submitted, if so; it may have no URL then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<&'static str>,
+}
+
+impl SeenItem {
+    fn judged(url: String, title: Option<String>, newness: Newness) -> Self {
+        Self {
+            url,
+            title,
+            published: None,
+            is_new: newness == Newness::New,
+            known_by: Some(newness).filter(|newness| *newness != Newness::New),
+            skipped: None,
+        }
+    }
 }
 
 impl Poller {
@@ -85,26 +103,28 @@ impl Poller {
         {
             return self.preview_pull(source, settings).await;
         }
-        let items = match self.list_source(source, None).await? {
-            Ok(items) => items,
+        let listed = match self.list_source(source, None).await? {
+            Ok(listed) => listed,
             Err(why) => return Ok(Err(why)),
         };
-        let mut seen = Vec::new();
-        for ListedItem {
-            submission,
-            title,
-            published,
-        } in items
-        {
-            let known = self.context.store.url(submission.target.id()).await?;
-            seen.push(SeenItem {
-                url: submission.target.url.as_str().to_owned(),
-                title,
-                published,
-                is_new: known.is_none(),
-            });
-        }
-        Ok(Ok(seen))
+        let submissions = listed.items.iter().map(|item| item.submission.clone());
+        let submissions: Vec<Submission> = submissions.collect();
+        let newness = self.context.store.judge(&submissions).await?;
+        let judged = listed.items.into_iter().zip(newness);
+        let judged = judged.map(|(item, newness)| SeenItem {
+            published: item.published,
+            ..SeenItem::judged(
+                item.submission.target.url.as_str().to_owned(),
+                item.title,
+                newness,
+            )
+        });
+        let skipped = listed.skipped.into_iter().map(|(title, why)| SeenItem {
+            is_new: false,
+            skipped: Some(why),
+            ..SeenItem::judged(String::new(), title, Newness::New)
+        });
+        Ok(Ok(judged.chain(skipped).collect()))
     }
 
     /// The items that a service has now, and which are new. Writes nothing.
@@ -122,14 +142,16 @@ impl Poller {
             Err(why) => return Ok(Err(why)),
         };
         let items = offer.pulled.map_or_else(Vec::new, |(_, pull)| pull.items);
-        let seen = items.into_iter().map(|item| SeenItem {
-            is_new: offer
-                .new
-                .iter()
-                .any(|new| new.target.url.as_str() == item.url),
-            title: Some(item.title),
-            published: item.published,
-            url: item.url,
+        let seen = items.into_iter().map(|item| {
+            let mut new = offer.new.iter();
+            let newness = match new.any(|new| new.target.url.as_str() == item.url) {
+                true => Newness::New,
+                false => Newness::Url,
+            };
+            SeenItem {
+                published: item.published,
+                ..SeenItem::judged(item.url, Some(item.title), newness)
+            }
         });
         Ok(Ok(seen.collect()))
     }

@@ -3,50 +3,44 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tidings_feed::sitemap::{Entry, Sitemap};
-use tidings_store::{Origin, Source, Submission};
-use tidings_url::{FetchUrl, ProxyHosts};
+use tidings_store::{Origin, Submission};
+use tidings_url::FetchUrl;
 
-use super::items::{Listed, checksum};
-use crate::sources::{SourceSettings, priority, target};
+use super::items::{INVALID_LINK, Listed, Listing, checksum};
+use crate::sources::{SourceSettings, Undated, priority, target};
 
 /// A sitemap below an index whose entries are all older is retired.
 const STALE_AFTER: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// The entries to submit, and the checksum of them all.
-pub(super) fn listed(
-    sitemap: &Sitemap,
-    own_url: &FetchUrl,
-    source: &Source,
-    settings: &SourceSettings,
-    proxies: &ProxyHosts,
-    now: Timestamp,
-) -> Listed {
+pub(super) fn listed(sitemap: &Sitemap, own_url: &FetchUrl, listing: &Listing<'_>) -> Listed {
+    let Listing {
+        source, settings, ..
+    } = listing;
     let rules = settings.rules();
     let mut seen = std::collections::BTreeSet::new();
-    let (mut submissions, mut item_of) = (Vec::new(), Vec::new());
+    let mut listed = Listed::default();
     for (at, entry) in sitemap.entries.iter().enumerate() {
         let Ok(url) = own_url.join(&entry.url) else {
+            listed.skipped.push((at, INVALID_LINK));
             continue;
         };
-        let target = target(url, &rules, proxies);
+        let target = target(url, &rules, listing.proxies);
         let is_first = seen.insert(target.key.to_string());
-        if !is_first || !is_wanted(date(entry, sitemap), settings, now) {
+        if !is_first || !is_wanted(date(entry, sitemap), settings, listing.now) {
             continue;
         }
-        submissions.push(Submission {
+        listed.submissions.push(Submission {
             source_id: source.source_id,
             priority: priority(source.priority, Origin::Sitemap, 0),
             parent_url: Some(own_url.as_str().to_owned()),
             item: hints(entry),
             ..Submission::new(target, Origin::Sitemap)
         });
-        item_of.push(at);
+        listed.item_of.push(at);
     }
-    Listed {
-        submissions,
-        item_of,
-        checksum: checksum(seen.iter().map(String::as_str)),
-    }
+    listed.checksum = checksum(seen.iter().map(String::as_str));
+    listed
 }
 
 /// When an entry was published or changed, if that date is trusted.
@@ -57,7 +51,7 @@ pub(super) fn date(entry: &Entry, sitemap: &Sitemap) -> Option<Timestamp> {
 
 fn is_wanted(date: Option<Timestamp>, settings: &SourceSettings, now: Timestamp) -> bool {
     match date {
-        None => settings.sitemap_takes_undated,
+        None => settings.sitemap_undated == Undated::Take,
         Some(date) => {
             let hours = i64::from(settings.sitemap_within_hours);
             now.duration_since(date) <= SignedDuration::from_hours(hours)
@@ -141,7 +135,7 @@ mod tests {
             assert_eq!(is_wanted(date, &settings, now), expected, "{date:?}");
         }
         let strict = SourceSettings {
-            sitemap_takes_undated: false,
+            sitemap_undated: Undated::Skip,
             ..settings
         };
         assert!(!is_wanted(None, &strict, now));

@@ -27,6 +27,9 @@ pub struct ArticleSelectors {
     pub published: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
+    /// An article on whose page it matches is important.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub important: Option<String>,
     /// Left out of the body.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
@@ -46,6 +49,7 @@ impl ArticleSelectors {
             ("author", self.author.clone()),
             ("published", self.published.clone()),
             ("image", self.image.clone()),
+            ("important", self.important.clone()),
             ("exclude", exclude),
         ]
         .into_iter()
@@ -71,6 +75,7 @@ impl SelectorSettings {
                 "author" => &mut parsed.author,
                 "published" => &mut parsed.published,
                 "image" => &mut parsed.image,
+                "important" => &mut parsed.important,
                 _ => &mut parsed.remove,
             };
             *field = Some(selector);

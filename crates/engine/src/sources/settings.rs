@@ -13,6 +13,7 @@ use tidings_spider::ArticlePatterns;
 use tidings_store::{Origin, Source, Target};
 use tidings_url::{FetchUrl, ProxyHosts, Rules};
 
+use super::presets::{Preset, expanded};
 use super::selectors::SelectorSettings;
 use crate::politeness::Politeness;
 
@@ -21,6 +22,14 @@ const RATE_LIMITS: std::ops::RangeInclusive<f64> = 0.001..=100.0;
 
 /// The highest `max_depth`, in clicks from the home page.
 const MAX_DEPTH: u16 = 10;
+
+/// Valid values of `retries`.
+const MAX_RETRIES: u16 = 50;
+const FIRST_RETRY_SECONDS: std::ops::RangeInclusive<u32> = 1..=7 * 86_400;
+
+/// The parameter of a URL that names an item which has no link of its own: the feed
+/// and the item are its identity. It is never requested.
+pub(crate) const ITEM_PARAM: &str = "tidings-item";
 
 /// The kind of sources without an adapter: with feeds, sitemaps or neither.
 const FEED: &str = "feed";
@@ -78,17 +87,38 @@ pub enum PollPolicy {
     Adaptive,
 }
 
+/// What happens to the entries of a sitemap that have no date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undated {
+    #[default]
+    Take,
+    Skip,
+}
+
+/// How often a page is retried after an error of its site, and after which time
+/// first; each retry waits twice as long as the last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Retries {
+    pub max: u16,
+    pub first_seconds: u32,
+}
+
 /// All settings of a source; a missing one has its default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SourceSettings {
+    /// The earlier system as which it behaves; what is set here wins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Preset>,
     /// `feed`, or the name of an adapter.
     #[serde(skip_serializing_if = "is_feed")]
     pub kind: String,
     /// The configuration of the adapter, by its schema.
     #[serde(skip_serializing_if = "Json::is_null")]
     pub config: Json,
-    /// Items that bring their own text become documents; no page is fetched.
+    /// Items become documents with the text that they bring; no page is fetched.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub as_documents: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,13 +147,22 @@ pub struct SourceSettings {
     pub feed_ignores_robots: bool,
     /// Articles with the same title within a week are one: for aggregators.
     pub title_week: bool,
+    /// An item with a known guid and a new URL is the same item. Default: yes, unless
+    /// the guids of the feed repeat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guid_is_identity: Option<bool>,
     pub sitemap_interval_hours: u32,
     /// Entries that changed longer ago are ignored.
     pub sitemap_within_hours: u32,
-    /// Entries without a date are submitted.
-    pub sitemap_takes_undated: bool,
+    pub sitemap_undated: Undated,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// All its documents are important.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub important: bool,
+    /// Documents with one of these tags are important.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub important_tags: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub license: Option<License>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +180,9 @@ pub struct SourceSettings {
     /// Pages are fetched again to detect changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recrawl: Option<Recrawl>,
+    /// Of pages that fail. Default: 5 retries, from a minute to six hours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<Retries>,
     #[serde(skip_serializing_if = "SelectorSettings::is_empty")]
     pub selectors: SelectorSettings,
 }
@@ -164,6 +206,7 @@ impl Recrawl {
 impl Default for SourceSettings {
     fn default() -> Self {
         Self {
+            preset: None,
             kind: FEED.to_owned(),
             config: Json::Null,
             as_documents: false,
@@ -179,10 +222,13 @@ impl Default for SourceSettings {
             feed_poll_interval_minutes: 15,
             feed_ignores_robots: false,
             title_week: false,
+            guid_is_identity: None,
             sitemap_interval_hours: 6,
             sitemap_within_hours: 48,
-            sitemap_takes_undated: true,
+            sitemap_undated: Undated::Take,
             tags: Vec::new(),
+            important: false,
+            important_tags: Vec::new(),
             license: None,
             content_type: None,
             user_agent: None,
@@ -191,6 +237,7 @@ impl Default for SourceSettings {
             keep_trailing_slash: false,
             rate_limit: None,
             recrawl: None,
+            retries: None,
             selectors: SelectorSettings::default(),
         }
     }
@@ -218,8 +265,8 @@ impl SourceSettings {
             name: name.to_owned(),
             why,
         };
-        let settings: Self =
-            serde_json::from_value(config.clone()).map_err(|error| invalid(error.to_string()))?;
+        let settings: Self = serde_json::from_value(expanded(&renamed(config)))
+            .map_err(|error| invalid(error.to_string()))?;
         settings.check_adapter().map_err(invalid)?;
         let minutes = settings.feed_poll_interval_minutes;
         if !(1..=60 * 24 * 7).contains(&minutes) {
@@ -249,6 +296,15 @@ impl SourceSettings {
         {
             return Err(invalid(format!(
                 "recrawl is from {min_hours} to {max_hours} hours; valid: from 0.01 to 8760, the lower first"
+            )));
+        }
+        if let Some(Retries { max, first_seconds }) = settings.retries
+            && (max > MAX_RETRIES || !FIRST_RETRY_SECONDS.contains(&first_seconds))
+        {
+            return Err(invalid(format!(
+                "retries is {max}, the first after {first_seconds} seconds; valid: max from 0 to {MAX_RETRIES}, first_seconds from {} to {}",
+                FIRST_RETRY_SECONDS.start(),
+                FIRST_RETRY_SECONDS.end()
             )));
         }
         if settings.max_depth > MAX_DEPTH {
@@ -286,9 +342,24 @@ impl SourceSettings {
         }
     }
 
+    /// As they are stored: what the preset sets is left to it.
     pub fn to_json(&self) -> Json {
         // Strings, numbers and lists only: there is nothing that could fail.
-        serde_json::to_value(self).unwrap_or_default()
+        let mut settings = serde_json::to_value(self).unwrap_or_default();
+        let preset = self.preset.map(Preset::settings).unwrap_or_default();
+        if let Some(settings) = settings.as_object_mut() {
+            for (key, value) in preset {
+                // What is left out would be the preset's.
+                let unset = match value {
+                    Json::Bool(_) => Json::Bool(false),
+                    _ => Json::Null,
+                };
+                if *settings.entry(key.as_str()).or_insert(unset) == value {
+                    settings.remove(&key);
+                }
+            }
+        }
+        settings
     }
 
     /// How its articles are found.
@@ -328,6 +399,13 @@ impl SourceSettings {
         }
     }
 
+    /// Whether a guid of its feed says which item it is. By default small numbers,
+    /// which may be positions in the feed, don't.
+    pub(crate) fn identifies(&self, guid: &str) -> bool {
+        let is_position = guid.len() <= 3 && guid.bytes().all(|byte| byte.is_ascii_digit());
+        self.guid_is_identity.unwrap_or(!is_position)
+    }
+
     pub(crate) fn politeness(&self) -> Politeness {
         Politeness {
             ignores_robots: false,
@@ -347,10 +425,31 @@ impl SourceSettings {
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             strip_params: self.strip_params.clone(),
-            keep_params: self.keep_params.clone(),
+            keep_params: self
+                .keep_params
+                .iter()
+                .cloned()
+                .chain([ITEM_PARAM.to_owned()])
+                .collect(),
             keep_trailing_slash: self.keep_trailing_slash,
         }
     }
+}
+
+/// Settings that an earlier version wrote, under their names of today.
+fn renamed(config: &Json) -> Json {
+    const OLD: &str = "sitemap_takes_undated";
+    let mut config = config.clone();
+    if let Some(fields) = config.as_object_mut()
+        && let Some(is_taken) = fields.get(OLD).and_then(Json::as_bool)
+    {
+        fields.remove(OLD);
+        let undated = if is_taken { "take" } else { "skip" };
+        fields
+            .entry("sitemap_undated")
+            .or_insert_with(|| undated.into());
+    }
+    config
 }
 
 /// The identity of a URL under the rules of its source.
@@ -427,6 +526,16 @@ mod tests {
                 json!({ "recrawl": { "min_hours": 5, "max_hours": 1 } }),
                 "the lower first",
             ),
+            (json!({ "preset": "sember" }), "unknown variant `sember`"),
+            (json!({ "sitemap_undated": "x" }), "unknown variant `x`"),
+            (
+                json!({ "retries": { "max": 51, "first_seconds": 1 } }),
+                "max from 0 to 50",
+            ),
+            (
+                json!({ "retries": { "max": 1, "first_seconds": 0 } }),
+                "first_seconds from 1",
+            ),
             (
                 json!({ "selectors": { "article": { "title": "h1[" } } }),
                 "selectors.article.title: \"h1[\" is not a valid selector at column 4",
@@ -459,5 +568,34 @@ mod tests {
             SourceSettings::parse("a", &json!({})),
             Ok(SourceSettings::default())
         );
+    }
+
+    #[test]
+    fn a_preset_survives_the_store_and_is_not_written_out() {
+        for preset in Preset::ALL {
+            let config = json!({ "preset": preset.as_str(), "max_depth": 3 });
+            let settings = SourceSettings::parse("a", &config).unwrap();
+            assert_eq!(settings.preset, Some(preset));
+            let stored = settings.to_json();
+            assert_eq!(stored["preset"], preset.as_str());
+            assert_eq!(stored.get("poll_policy"), None, "{stored}");
+            assert_eq!(SourceSettings::parse("a", &stored), Ok(settings));
+        }
+        let own = json!({ "preset": "sembr", "poll_policy": "adaptive", "as_documents": false });
+        let settings = SourceSettings::parse("a", &own).unwrap();
+        assert_eq!(settings.poll_policy, PollPolicy::Adaptive);
+        assert_eq!(settings.feed_poll_interval_minutes, 30);
+        let again = SourceSettings::parse("a", &settings.to_json()).unwrap();
+        assert_eq!(again, settings);
+    }
+
+    #[test]
+    fn settings_of_an_earlier_version_are_read() {
+        let rows = [(true, Undated::Take), (false, Undated::Skip)];
+        for (is_taken, expected) in rows {
+            let config = json!({ "sitemap_takes_undated": is_taken });
+            let settings = SourceSettings::parse("a", &config).unwrap();
+            assert_eq!(settings.sitemap_undated, expected);
+        }
     }
 }

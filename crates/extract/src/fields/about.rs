@@ -2,6 +2,7 @@
 //! canonical address, license, robots. Each from the first origin that has it.
 
 use serde_json::Value;
+use tidings_document::normalize_tag;
 use url::Url;
 
 use crate::article::Robots;
@@ -91,7 +92,7 @@ impl Statements<'_> {
             for tag in raw
                 .iter()
                 .flat_map(|line| line.split([',', ';', '、', '，']))
-                .map(kebab)
+                .map(normalize_tag)
             {
                 if !tag.is_empty()
                     && tag.chars().count() <= 60
@@ -238,20 +239,4 @@ pub(crate) fn resolve(base: Option<&Url>, raw: &str) -> Option<String> {
     url.ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .map(String::from)
-}
-
-/// Lower case, words joined by hyphens.
-fn kebab(tag: &str) -> String {
-    let mut out = String::with_capacity(tag.len());
-    for c in tag.trim().chars() {
-        if c.is_alphanumeric() {
-            out.extend(c.to_lowercase());
-        } else if !out.is_empty() && !out.ends_with('-') {
-            out.push('-');
-        }
-    }
-    while out.ends_with('-') {
-        out.pop();
-    }
-    out
 }

@@ -329,6 +329,7 @@ pub(crate) async fn extract_with(
             "author" => &mut parsed.author,
             "published" => &mut parsed.published,
             "image" => &mut parsed.image,
+            "important" => &mut parsed.important,
             _ => &mut parsed.remove,
         } = Some(selector);
     }
@@ -365,6 +366,7 @@ pub(crate) async fn extract_with(
         }),
         "language": article.language.as_ref().map(|language| &language.value),
         "image": article.image.as_ref().map(|image| &image.value),
+        "important": article.important,
         "excerpt": article.excerpt,
         "text": article.text,
     }))

@@ -1,6 +1,7 @@
 //! The schemas of bodies and responses in the OpenAPI document.
 
 use serde_json::{Map, Value as Json, json};
+use tidings_engine::Preset;
 
 use crate::params::{MAX_ID, ORIGINS, STATUSES};
 
@@ -110,7 +111,8 @@ pub(super) fn schemas() -> Json {
             "consecutive_errors": number(), "error_class": maybe_text(), "last_error": maybe_text(), "paused_reason": maybe_text() }), &["feed_id", "source_id", "kind", "url"])),
         ("FeedList", list(reference("Feed"))),
         ("FeedWithLog", object(json!({ "feed": reference("Feed"), "log": { "type": "array", "items": reference("Poll") } }), &["feed", "log"])),
-        ("Document", object(json!({ "id": text(), "frontier_id": text(), "revision": number(), "url": text(), "title": text(), "source_id": number(), "origin": text(), "fetched_at": when(), "cluster": text(), "near_duplicates": { "type": "array", "items": reference("NearDuplicate") } }), &["id", "frontier_id", "url", "title"])),
+        ("Document", object(json!({ "id": text(), "frontier_id": text(), "revision": number(), "url": text(), "title": text(), "source_id": number(), "origin": text(), "fetched_at": when(),
+            "content_quality": { "type": "string", "enum": ["title_only", "stub", "summary", "full"] }, "feed_md5": text(), "tags": { "type": "array", "items": text() }, "important": { "type": "boolean" }, "cluster": text(), "near_duplicates": { "type": "array", "items": reference("NearDuplicate") } }), &["id", "frontier_id", "url", "title"])),
         ("NearDuplicate", object(json!({ "frontier_id": text(), "url": text(), "source_name": text(), "title": text(), "fetched_at": when() }), &["frontier_id", "url", "title"])),
         ("DocumentList", list(reference("Document"))),
         ("ChangeList", list(object(json!({ "cursor": text(), "document": reference("Document") }), &["cursor", "document"]))),
@@ -127,7 +129,8 @@ pub(super) fn schemas() -> Json {
             "items_seen": number(), "items_new": number(), "items_left": number(), "elapsed_ms": number(), "error": text() }), &["name", "kind", "items_seen", "items_new"]) } }),
             &["dry_run", "attempted", "succeeded", "items_new", "sources"])),
         ("CheckedSource", object(json!({ "name": text(), "kind": text(), "service": text(), "items_seen": number(), "items_new": number(),
-            "items": { "type": "array", "items": object(json!({ "url": text(), "title": maybe_text(), "published": maybe_when(), "is_new": { "type": "boolean" } }), &["url", "is_new"]) },
+            "items": { "type": "array", "items": object(json!({ "url": text(), "title": maybe_text(), "published": maybe_when(), "is_new": { "type": "boolean" },
+            "known_by": { "type": "string", "enum": ["url", "guid", "title"] }, "skipped": text() }), &["url", "is_new"]) },
             "error": text() }), &["name", "kind", "items_seen", "items_new", "items"])),
         ("TokenList", list(object(json!({ "token_id": number(), "name": text(), "role": text(), "created_at": when(), "last_used_at": maybe_when(), "revoked_at": maybe_when(), "expires_at": maybe_when() }), &["token_id", "name", "role"]))),
         ("TokenDraft", request(json!({ "name": { "type": "string", "minLength": 1, "maxLength": 100 }, "role": { "type": "string", "enum": ["viewer", "operator", "admin"] }, "days": { "type": "integer", "minimum": 1, "maximum": 3650 } }), &["name", "role"])),
@@ -143,9 +146,10 @@ pub(super) fn schemas() -> Json {
 pub(crate) fn source_schema() -> Json {
     let texts = json!({ "type": "array", "items": text() });
     let flag = json!({ "type": "boolean" });
-    request(json!({
+    let listing = json!({
         "url": { "type": "string", "minLength": 1, "description": "any page of the site" },
         "name": { "type": "string", "maxLength": 200, "description": "the host by default" },
+        "preset": { "type": "string", "enum": Preset::ALL.map(Preset::as_str), "description": "polling, newness and retries of an earlier system; other settings win" },
         "priority": { "type": "integer", "minimum": 1, "maximum": 10, "default": 5 },
         "feed_url": text(),
         "sitemap_url": text(),
@@ -157,15 +161,20 @@ pub(crate) fn source_schema() -> Json {
         "max_new_urls_per_day": { "type": "integer", "minimum": 0, "description": "new URLs per day; the rest waits for the next day" },
         "kind": { "type": "string", "description": "feed, or a service: newsapi, guardian, arxiv, gutenberg, gdelt, hackernews, reddit" },
         "config": { "type": "object", "description": "query of the service" },
-        "as_documents": flag,
+        "as_documents": { "type": "boolean", "description": "items become documents with the text that they bring; no page is fetched" },
         "poll_policy": { "type": "string", "enum": ["fixed", "doubling", "adaptive"], "default": "adaptive" },
         "feed_poll_interval_minutes": { "type": "integer", "minimum": 1, "maximum": 10_080, "default": 15 },
         "feed_ignores_robots": flag,
-        "title_week": flag,
+        "title_week": { "type": "boolean", "description": "items with the same title within a calendar week are one" },
+        "guid_is_identity": { "type": ["boolean", "null"], "description": "an item with a known guid and a new URL is the same item; by default unless the guids repeat" },
+    });
+    let documents = json!({
         "sitemap_interval_hours": { "type": "integer", "minimum": 1, "default": 6 },
         "sitemap_within_hours": { "type": "integer", "minimum": 0, "default": 48 },
-        "sitemap_takes_undated": flag,
+        "sitemap_undated": { "type": "string", "enum": ["take", "skip"], "default": "take", "description": "entries without a date" },
         "tags": texts,
+        "important": { "type": "boolean", "description": "all its documents are important" },
+        "important_tags": { "type": "array", "items": text(), "description": "documents with one of these tags are important" },
         "license": { "type": "string", "enum": ["public-domain", "rss", "restricted", "api"] },
         "content_type": text(),
         "user_agent": text(),
@@ -174,8 +183,11 @@ pub(crate) fn source_schema() -> Json {
         "keep_trailing_slash": flag,
         "rate_limit": { "type": "number", "minimum": 0.001, "maximum": 100 },
         "recrawl": request(json!({ "min_hours": { "type": "number" }, "max_hours": { "type": "number" } }), &["min_hours", "max_hours"]),
+        "retries": request(json!({ "max": { "type": "integer", "minimum": 0, "maximum": 50 }, "first_seconds": { "type": "integer", "minimum": 1, "maximum": 604_800 } }), &["max", "first_seconds"]),
         "selectors": request(json!({ "article": request(json!({
-            "title": text(), "body": text(), "author": text(), "published": text(), "image": text(), "exclude": texts,
+            "title": text(), "body": text(), "author": text(), "published": text(), "image": text(), "important": text(), "exclude": texts,
         }), &[]) }), &[]),
-    }), &["url"])
+    });
+    let fields = [listing, documents].into_iter().filter_map(|part| part.as_object().cloned());
+    request(fields.flatten().collect::<Map<_, _>>().into(), &["url"])
 }

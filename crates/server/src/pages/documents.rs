@@ -142,6 +142,7 @@ fn facts(document: &Document, duplicates: &[NearDuplicateStory], pending: &[Json
             dt { "Fetched" } dd { (time(Some(document.fetched_at))) ", revision " (document.revision) }
             @if !document.authors.is_empty() { dt { "Authors" } dd { (document.authors.join(", ")) } }
             @if !document.tags.is_empty() { dt { "Tags" } dd { @for tag in &document.tags { span.badge { (tag) } " " } } }
+            @if document.important { dt { "Important" } dd { "yes" } }
             dt { "Text" } dd { (format::number(document.word_count as i64)) " words, " (document.content_quality) ", " (document.language.as_deref().unwrap_or("unknown language")) ", licence " (document.license) }
             dt { "Origin" } dd { (document.origin) ", extracted by " (document.extraction.method) " (" (format!("{:.0} %", document.extraction.confidence * 100.0)) ")" }
             @if !duplicates.is_empty() {

@@ -15,7 +15,15 @@ use crate::problem::Problem;
 use crate::request::CheckedRequest;
 use crate::response::HandlerResult;
 
-const NAMES: [&str; 6] = ["title", "body", "author", "published", "image", "exclude"];
+const NAMES: [&str; 7] = [
+    "title",
+    "body",
+    "author",
+    "published",
+    "image",
+    "important",
+    "exclude",
+];
 
 /// A field for each selector, with its current value.
 pub(super) fn fields(selectors: &Json) -> Markup {
@@ -87,7 +95,7 @@ pub(crate) async fn test(request: CheckedRequest) -> HandlerResult {
                 @if text.is_empty() { p.empty { "No text extracted from this page." } }
                 @for part in text.split("\n\n") { p { (part) } }
             }
-            section.card { dl { @for name in ["url", "status", "authors", "published", "language", "image"] { dt { (name) } dd { (shown(&result[name])) } } } }
+            section.card { dl { @for name in ["url", "status", "authors", "published", "language", "image", "important"] { dt { (name) } dd { (shown(&result[name])) } } } }
         }
     };
     page(&request, "/sources", "Selectors", &content)

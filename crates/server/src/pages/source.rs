@@ -2,7 +2,9 @@
 
 use maud::{Markup, html};
 use serde_json::Map;
-use tidings_engine::{PolledSource, SeenItem, SourceSettings, add_source, change_source};
+use tidings_engine::{
+    PollOutcome, PolledSource, SeenItem, SourceSettings, add_source, change_source,
+};
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_store::{Feed, Moment, Role, Source};
 use tidings_url::FetchUrl;
@@ -124,6 +126,7 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
             p.row.facts {
                 (Health::of(&source, &feeds, &polls.rows).show())
                 span.badge { (sources::mode(&settings, &feeds)) }
+                @if let Some(preset) = settings.preset { span.badge { "preset " (preset.as_str()) } }
                 a href={ "/frontier?source_id=" (source.source_id) } { "URLs" }
                 span.soft { "added " (format::when(source.created_at, now)) " · id " (source.source_id) }
             }
@@ -189,8 +192,10 @@ pub(crate) async fn poll(request: CheckedRequest) -> HandlerResult {
     }
     match poll_now(&request.app, source).await? {
         PolledSource::Polled(poll) => match poll.error {
-            None => redirect_with_notice(&path, "polled", Some(poll.items_new as u64)),
-            Some(why) => Err(Problem::new(http::StatusCode::UNPROCESSABLE_ENTITY, why)),
+            Some(why) if poll.outcome == PollOutcome::Failed => {
+                Err(Problem::new(http::StatusCode::UNPROCESSABLE_ENTITY, why))
+            }
+            _ => redirect_with_notice(&path, "polled", Some(poll.items_new as u64)),
         },
         PolledSource::TooSoon { .. } => Err(Problem::too_many(
             60,
@@ -212,7 +217,11 @@ fn preview(items: &[SeenItem]) -> Markup {
         p.soft { (items.len()) " items, " (items.iter().filter(|item| item.is_new).count()) " of them new. Nothing was written." }
         table.list { @for item in items { tr {
             td.u { (item.title.as_deref().unwrap_or("(no title)")) small.cut { (item.url) } }
-            td { @if item.is_new { span.badge.good { "new" } } @else { span.badge { "known" } } }
+            td { @match (item.skipped, item.is_new) {
+                (Some(why), _) => span.badge.warn { "skipped: " (why) },
+                (None, true) => span.badge.good { "new" },
+                (None, false) => span.badge { "known" },
+            } }
             td.t { (item.published.map_or_else(String::new, |at| at.strftime("%Y-%m-%d %H:%M").to_string())) }
         } } }
     }

@@ -2,8 +2,8 @@
 //! a sent form describes.
 
 use maud::{Markup, html};
-use serde_json::{Map, Value as Json};
-use tidings_engine::SourceSettings;
+use serde_json::{Map, Value as Json, json};
+use tidings_engine::{Preset, SourceSettings, follow_preset};
 
 use super::forms::csrf_field;
 use super::selectors;
@@ -35,6 +35,11 @@ pub(super) fn form(
         } } }
     };
     let defaults = SourceSettings::default();
+    let presets = Preset::ALL.map(Preset::as_str);
+    let yes_or_no = ["true", "false"];
+    // What is not set is the preset's.
+    let preset = json!({ "preset": values.get("preset").unwrap_or(&Json::Null) });
+    let preset = SourceSettings::parse("", &preset).unwrap_or_default();
     let patterns = match values.get("article_url_patterns") {
         Some(Json::Array(patterns)) => lines(patterns),
         _ => String::new(),
@@ -47,13 +52,25 @@ pub(super) fn form(
                 (field("name", "Name", "the host"))
                 (field("feed_url", "Feed", "auto-detected"))
                 (field("sitemap_url", "Sitemap", "none"))
+                (choice("preset", "Preset: as an earlier system", &presets))
                 (choice("ingestion_mode", "Ingestion mode", &["feed", "spider", "both"]))
                 (choice("poll_policy", "Polling policy", &["adaptive", "fixed", "doubling"]))
-                (field("feed_poll_interval_minutes", "Poll interval in minutes (fixed policy)", "15"))
+                (field("feed_poll_interval_minutes", "Poll interval in minutes (fixed policy)", &preset.feed_poll_interval_minutes.to_string()))
                 (field("priority", "Priority, 1 to 10", "5"))
                 (field("rate_limit", "Max requests per second", "from robots.txt"))
                 (choice("license", "Licence", &["rss", "public-domain", "restricted", "api"]))
                 (field("tags", "Tags (comma separated)", "news, local"))
+            }
+            details {
+                summary { "Items: what is new, what is fetched, what is important" }
+                div.fields {
+                    (choice("as_documents", "Items are the documents; no page is fetched", &yes_or_no))
+                    (choice("guid_is_identity", "Same guid, other URL: the same item", &yes_or_no))
+                    (choice("title_week", "Same title within a week: the same item", &yes_or_no))
+                    (choice("sitemap_undated", "Sitemap entries without a date", &["take", "skip"]))
+                    (choice("important", "All documents are important", &yes_or_no))
+                    (field("important_tags", "Important tags (comma separated)", "breaking-news"))
+                }
             }
             details open[matches!(text("ingestion_mode").as_str(), "spider" | "both")] {
                 summary { "Spider: find articles by crawling pages" }
@@ -83,12 +100,13 @@ fn lines(texts: &[Json]) -> String {
 /// the form has no field for.
 pub(super) fn from_form(request: &CheckedRequest, mut base: Map<String, Json>) -> BodyFields {
     let form = request.form();
+    let before = base.clone();
     for (name, value) in &form {
         let value = value.trim();
         let json = match name.as_str() {
             "csrf" | "page" => continue,
             name if name.starts_with("selector_") => continue,
-            "tags" => value
+            "tags" | "important_tags" => value
                 .split(',')
                 .map(str::trim)
                 .filter(|tag| !tag.is_empty())
@@ -105,6 +123,9 @@ pub(super) fn from_form(request: &CheckedRequest, mut base: Map<String, Json>) -
             | "max_depth"
             | "pages_per_day"
             | "external_per_day" => value.parse::<i64>().map_or(Json::from(value), Json::from),
+            "as_documents" | "guid_is_identity" | "title_week" | "important" => {
+                value.parse::<bool>().map_or(Json::from(value), Json::from)
+            }
             "rate_limit" => value.parse::<f64>().map_or(Json::from(value), Json::from),
             _ => Json::from(value),
         };
@@ -117,5 +138,6 @@ pub(super) fn from_form(request: &CheckedRequest, mut base: Map<String, Json>) -
         None => base.remove("selectors"),
         Some(selectors) => base.insert("selectors".to_owned(), selectors),
     };
+    follow_preset(&before, &mut base);
     BodyFields::new(base, "")
 }

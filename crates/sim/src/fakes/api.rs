@@ -51,6 +51,8 @@ pub(crate) struct ApiState {
     pub(crate) now: i64,
     /// Files that are missing.
     pub(crate) missing: BTreeSet<String>,
+    /// Packed files are served with a `Content-Encoding`.
+    pub(crate) encodes_files: bool,
     faults: VecDeque<ApiFault>,
     requested: Vec<String>,
 }
@@ -158,6 +160,11 @@ impl FakeApi {
             true => missing.insert(name.to_owned()),
             false => missing.remove(name),
         };
+    }
+
+    /// Serves packed files with a `Content-Encoding`, from now on.
+    pub fn encode_files(&self) {
+        lock(&self.state).encodes_files = true;
     }
 
     /// What happens to the next requests, one each.

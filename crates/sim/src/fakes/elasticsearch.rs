@@ -270,6 +270,14 @@ impl State {
             ("GET", ["_mapping"]) => {
                 Reply::json(200, &json!({ concrete: { "mappings": index.mappings } }))
             }
+            ("PUT", ["_mapping"]) => {
+                let added = call.json().unwrap_or_default();
+                let added = added["properties"].as_object().cloned().unwrap_or_default();
+                for (field, mapping) in added {
+                    index.mappings["properties"][field] = mapping;
+                }
+                acknowledged()
+            }
             ("POST", ["_refresh"]) => Reply::json(200, &json!({ "_shards": {} })),
             ("GET", ["_count"]) => Reply::json(200, &json!({ "count": index.documents.len() })),
             ("GET", ["_doc", id]) => match index.documents.get(*id) {

@@ -17,10 +17,15 @@ impl FakeApi {
 
 fn respond(state: &mut ApiState, call: &Call, _: &Parameters) -> Reply {
     if call.path == "/cache/epub/feeds/pg_catalog.csv.gz" {
-        return Reply::Response {
+        let reply = Reply::Response {
             status: 200,
             headers: vec![("Content-Type", "application/x-gzip".to_owned())],
             body: catalogue(state).unwrap_or_default(),
+        };
+        // Some servers say so of files that are packed anyway.
+        return match state.encodes_files {
+            true => reply.with("Content-Encoding", "gzip"),
+            false => reply,
         };
     }
     let number = call

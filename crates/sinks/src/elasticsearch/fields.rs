@@ -47,6 +47,9 @@ pub(crate) fn source(
         "article_section",
         document.section.as_deref().and_then(filled),
     );
+    set("content_quality", filled(document.content_quality.as_str()));
+    set("feed_md5", document.feed_md5.as_deref().and_then(filled));
+    fields.retain(|name, _| known.contains_key(name));
     fields
 }
 
@@ -131,15 +134,21 @@ mod tests {
             id: "ab".into(),
             raw_content: raw.as_object().unwrap().clone(),
             word_count: u64::MAX,
+            feed_md5: Some("ff".into()),
             fetched_at: "2026-11-15T09:00:00Z".parse().unwrap(),
             ..Document::default()
         };
+        let mut older = known.clone();
+        older.retain(|name, _| !super::super::template::ADDED_FIELDS.contains(&name.as_str()));
+        let of_older = source(&document, &older, "text", None);
+        assert!(!of_older.contains_key("feed_md5") && !of_older.contains_key("content_quality"));
         let source = Value::Object(source(&document, known, "text", None));
         assert_eq!(
             source,
             serde_json::json!({
                 "id": "ab", "og_title": "kept", "raw_text": "text", "word_count": i32::MAX,
                 "crawled_at": "2026-11-15T09:00:00.000Z", "classification_status": "pending",
+                "content_quality": "title_only", "feed_md5": "ff",
                 "meta": { "page_type": "article" },
                 "json_ld_data": { "jsonld_raw": { "anything": { "goes": 1 } } },
             })

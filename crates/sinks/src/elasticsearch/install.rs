@@ -1,6 +1,8 @@
 //! Installs what the first document needs: the index template and the index behind
 //! its alias; and compares an existing mapping with ours. Changes nothing that
-//! exists but an older template of ours.
+//! exists but an older template of ours, and adds fields that an older index lacks.
+
+use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -20,6 +22,7 @@ impl Elasticsearch {
             if !self.per_source {
                 self.install_alias(now).await?;
             }
+            self.add_fields(now).await?;
             *is_installed = true;
         }
         Ok(())
@@ -82,6 +85,33 @@ impl Elasticsearch {
         }
     }
 
+    /// Adds the fields that an index of an earlier version lacks. One that refuses
+    /// them goes without.
+    async fn add_fields(&self, now: Timestamp) -> Result<(), Verdict> {
+        let indices = match self.per_source {
+            true => "*_raw_content",
+            false => self.index.as_str(),
+        };
+        let path = format!("/{indices}/_mapping?allow_no_indices=true");
+        let fields = Body::json(&template::added_mappings());
+        let response = self.request(Method::PUT, &path, Some(fields)).await?;
+        let is_added = match response.status {
+            // An index that is created later has them from the template.
+            404 => self.per_source,
+            429 | 500.. => return Err(self.endpoint.retry_verdict(&response, now)),
+            _ => response.is_success(),
+        };
+        if !is_added {
+            info!(
+                sink = self.name,
+                error = self.endpoint.describe_error(&response),
+                "index without the fields content_quality and feed_md5"
+            );
+        }
+        self.lacks_added_fields.store(!is_added, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Distribution and version of the server; an error without access.
     pub(super) async fn server_version(&self) -> Result<String, String> {
         let response = self
@@ -121,7 +151,7 @@ impl Elasticsearch {
         for (index, found) in &indices {
             let existing = &found["mappings"]["properties"];
             let mut missing = Vec::new();
-            collect_missing("", &self.mapping, existing, &mut missing);
+            collect_missing("", &self.first_mapping, existing, &mut missing);
             if !missing.is_empty() {
                 return Err(format!(
                     "{index} lacks the fields {}; it was not created by this sink: reindex it, or choose another index",

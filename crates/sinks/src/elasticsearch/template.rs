@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 /// Incremented with every change of the mapping.
-pub(crate) const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 2;
 
 const DATES: &str = "strict_date_optional_time||epoch_millis";
 
@@ -63,9 +63,15 @@ const FIELDS: &[(&str, FieldType)] = &[
     ("classified_at", Date),
     ("word_count", Integer),
     ("article_section", Keyword),
+    ("content_quality", Keyword),
+    ("feed_md5", Keyword),
     ("json_ld_data", Object(JSON_LD)),
     ("meta", Object(META)),
 ];
+
+/// Fields that version 1 did not have. An index that lacks them and can't get them
+/// goes without.
+pub(crate) const ADDED_FIELDS: [&str; 2] = ["content_quality", "feed_md5"];
 
 const JSON_LD: &[(&str, FieldType)] = &[
     ("jsonld_headline", Text),
@@ -99,6 +105,13 @@ const META: &[(&str, FieldType)] = &[
     ("page_type", TextAndKeyword),
     ("indigenous_region", TextAndKeyword),
 ];
+
+/// The mapping of the fields that version 1 did not have.
+pub(crate) fn added_mappings() -> Value {
+    let mut fields = properties(FIELDS);
+    fields.retain(|name, _| ADDED_FIELDS.contains(&name.as_str()));
+    json!({ "properties": fields })
+}
 
 pub(crate) fn mappings() -> Value {
     json!({ "dynamic": "strict", "properties": properties(FIELDS) })

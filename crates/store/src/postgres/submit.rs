@@ -1,16 +1,16 @@
-//! Adds, deletes and requeues frontier rows. The order of locks: titles, hosts (new
-//! ones first, each by id), and only then rows of `urls` and `queue`.
+//! Adds, deletes and requeues frontier rows. The order of locks: guids, titles, hosts
+//! (new ones first, each by id), and only then rows of `urls` and `queue`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::pool::Connection;
 use super::rows::{Events, LOCK_HOSTS, hosts_of, refresh_heads, write_counter_deltas};
 use crate::counters::{CounterDeltas, stored_status};
-use crate::error::Result;
-use crate::frontier::{Status, TitleHash, Verdict};
-use crate::ids::FrontierId;
+use crate::error::{Result, StoreError};
+use crate::frontier::{GuidHash, Status, TitleHash, Verdict};
+use crate::ids::{FrontierId, HostId, UrlId};
 use crate::queue_head::QueueHead;
-use crate::submission::Prepared;
+use crate::submission::{ALIAS_EVENT, GUID_REFRESH_MS, Prepared, alias_detail};
 
 /// Known URLs, by position in the batch. `waiting`: pending the first fetch, neither
 /// leased nor deferred.
@@ -25,6 +25,38 @@ const KNOWN: &str = "SELECT k.at::INTEGER, u.host_id IS NOT NULL AND u.status = 
 const ADD_TITLES: &str = "INSERT INTO seen_titles (source_id, title_hash, seen_at)
     SELECT source_id, title_hash, $3 FROM unnest($1::BIGINT[], $2::BYTEA[]) AS t(source_id, title_hash)
     ON CONFLICT DO NOTHING RETURNING source_id, title_hash";
+
+const ADD_GUIDS: &str = "INSERT INTO seen_guids (source_id, guid_hash, host_id, url_id, seen_at)
+    SELECT source_id, guid_hash, host_id, url_id, $5
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BIGINT[], $4::BYTEA[]) AS g(source_id, guid_hash, host_id, url_id)
+    ON CONFLICT DO NOTHING";
+
+const REFRESH_GUIDS: &str = "UPDATE seen_guids g SET seen_at = $3
+    FROM unnest($1::BIGINT[], $2::BYTEA[]) AS k(source_id, guid_hash)
+    WHERE g.source_id = k.source_id AND g.guid_hash = k.guid_hash AND g.seen_at <= $4";
+
+/// Guids that were listed with another URL, by position: the page which that URL is,
+/// or redirects to, and its status.
+const MOVED_GUIDS: &str = "SELECT k.at::INTEGER, coalesce(a.target_host_id, g.host_id), coalesce(a.target_url_id, g.url_id), u.status
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BIGINT[], $4::BYTEA[]) WITH ORDINALITY AS k(source_id, guid_hash, host_id, url_id, at)
+    JOIN seen_guids g ON g.source_id = k.source_id AND g.guid_hash = k.guid_hash
+    LEFT JOIN aliases a ON a.host_id = g.host_id AND a.url_id = g.url_id
+    LEFT JOIN urls u ON u.host_id = coalesce(a.target_host_id, g.host_id) AND u.url_id = coalesce(a.target_url_id, g.url_id)
+    WHERE g.host_id <> k.host_id OR g.url_id <> k.url_id";
+
+const REPLACE_GUIDS: &str = "UPDATE seen_guids g SET host_id = k.host_id, url_id = k.url_id, seen_at = $5
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BIGINT[], $4::BYTEA[]) AS k(source_id, guid_hash, host_id, url_id)
+    WHERE g.source_id = k.source_id AND g.guid_hash = k.guid_hash";
+
+const REMOVE_GUID_ALIASES: &str =
+    "DELETE FROM aliases a USING unnest($1::BIGINT[], $2::BYTEA[]) AS k(host_id, url_id)
+    WHERE a.host_id = k.host_id AND a.url_id = k.url_id AND a.kind = 'guid'";
+
+const ADD_ALIASES: &str = "INSERT INTO aliases (host_id, url_id, target_host_id, target_url_id, kind, created_at)
+    SELECT n.host_id, n.url_id, n.target_host_id, n.target_url_id, 'guid', $5
+    FROM unnest($1::BIGINT[], $2::BYTEA[], $3::BIGINT[], $4::BYTEA[]) AS n(host_id, url_id, target_host_id, target_url_id)
+    WHERE NOT EXISTS (SELECT 1 FROM urls u WHERE u.host_id = n.host_id AND u.url_id = n.url_id)
+    ON CONFLICT DO NOTHING RETURNING host_id, url_id";
 
 pub(super) const ADD_HOSTS: &str = "INSERT INTO hosts (host_id, host_key, delay_ms, max_in_flight)
     SELECT host_id, host_key, $3, $4 FROM unnest($1::BIGINT[], $2::TEXT[]) AS h(host_id, host_key) ORDER BY host_id
@@ -47,7 +79,8 @@ const IMPROVE_HEADS: &str = "UPDATE hosts SET head_priority = n.priority, head_d
            OR (n.due_at <= $4 AND (hosts.head_due > $4 OR hosts.head_priority < n.priority))
            OR (n.due_at > $4 AND hosts.head_due > n.due_at))";
 
-/// Submits the URLs whose titles are new; `None` for the others.
+/// Submits the URLs whose titles are new; `None` for the others. Those whose guid is
+/// known under another URL become aliases.
 pub(super) async fn submit(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
@@ -55,32 +88,185 @@ pub(super) async fn submit(
     max_in_flight: i16,
     now: i64,
 ) -> Result<Vec<Option<Verdict>>> {
-    if batch.iter().all(|row| row.title.is_none()) {
+    let aliases = record_guids(connection, batch, now).await?;
+    let is_alias = |row: &Prepared| aliases.contains_key(&row.id);
+    if aliases.is_empty() && batch.iter().all(|row| row.title.is_none()) {
         let verdicts = submit_all(connection, batch, delay_ms, max_in_flight, now).await?;
         return Ok(verdicts.into_iter().map(Some).collect());
     }
-    let new = record_titles(connection, batch, now).await?;
+    let titled = batch.iter().filter(|row| !is_alias(row));
+    let new = record_titles(connection, titled, now).await?;
     let is_wanted = |row: &&Prepared| {
-        row.title
-            .is_none_or(|title| new.contains(&(row.source_id, title)))
+        let is_new = |title| new.contains(&(row.source_id, title));
+        !is_alias(row) && row.title.is_none_or(is_new)
     };
     let wanted: Vec<Prepared> = batch.iter().filter(is_wanted).cloned().collect();
     let verdicts = submit_all(connection, &wanted, delay_ms, max_in_flight, now).await?;
+    add_aliases(connection, batch, &aliases, now).await?;
     let mut verdicts = verdicts.into_iter();
-    Ok(batch
-        .iter()
-        .map(|row| is_wanted(&row).then(|| verdicts.next()).flatten())
-        .collect())
+    let verdict = |row: &Prepared| match is_alias(row) {
+        true => Some(Verdict::Known),
+        false => is_wanted(&row).then(|| verdicts.next()).flatten(),
+    };
+    Ok(batch.iter().map(verdict).collect())
 }
 
-/// Records titles, in order; returns those that are new to their source.
-async fn record_titles(
+/// Records guids, in order; returns the URLs that are aliases, and of which.
+async fn record_guids(
     connection: &mut Connection<'_>,
     batch: &[Prepared],
     now: i64,
-) -> Result<HashSet<(i64, TitleHash)>> {
-    let titles: BTreeSet<(i64, TitleHash)> = batch
+) -> Result<HashMap<FrontierId, FrontierId>> {
+    let rows: Vec<(&Prepared, GuidHash)> = batch
         .iter()
+        .filter_map(|row| Some((row, row.guid?)))
+        .collect();
+    if rows.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut firsts: BTreeMap<(i64, GuidHash), FrontierId> = BTreeMap::new();
+    for (row, guid) in &rows {
+        firsts.entry((row.source_id, *guid)).or_insert(row.id);
+    }
+    let guids = GuidColumns::of(
+        firsts
+            .iter()
+            .map(|((source, guid), id)| (*source, guid, id)),
+    );
+    connection
+        .execute(
+            ADD_GUIDS,
+            &[
+                &guids.sources,
+                &guids.guids,
+                &guids.hosts,
+                &guids.urls,
+                &now,
+            ],
+        )
+        .await?;
+    let stale = now - GUID_REFRESH_MS;
+    connection
+        .execute(REFRESH_GUIDS, &[&guids.sources, &guids.guids, &now, &stale])
+        .await?;
+    let all = GuidColumns::of(
+        rows.iter()
+            .map(|(row, guid)| (row.source_id, guid, &row.id)),
+    );
+    let moved = connection
+        .query(
+            MOVED_GUIDS,
+            &[&all.sources, &all.guids, &all.hosts, &all.urls],
+        )
+        .await?;
+    let (mut aliases, mut replaced) = (HashMap::new(), Vec::new());
+    for found in &moved {
+        let at = found.get::<_, i32>(0).unsigned_abs() as usize - 1;
+        let (row, guid) = &rows[at];
+        let url: &[u8] = found.get(2);
+        let url = url
+            .try_into()
+            .map_err(|_| StoreError::corrupt("url id", url.len()))?;
+        let target = FrontierId {
+            host: HostId(found.get(1)),
+            url: UrlId(url),
+        };
+        let status: Option<i16> = found.get(3);
+        let is_added_now = status.is_none() && firsts.values().any(|first| *first == target);
+        let is_alive = status.is_some_and(|status| stored_status(status) != Status::Dead);
+        match target != row.id && (is_alive || is_added_now) {
+            true => drop(aliases.insert(row.id, target)),
+            false => replaced.push((row.source_id, guid, &row.id)),
+        }
+    }
+    if !replaced.is_empty() {
+        let guids = GuidColumns::of(replaced.into_iter());
+        connection
+            .execute(
+                REPLACE_GUIDS,
+                &[
+                    &guids.sources,
+                    &guids.guids,
+                    &guids.hosts,
+                    &guids.urls,
+                    &now,
+                ],
+            )
+            .await?;
+        connection
+            .execute(REMOVE_GUID_ALIASES, &[&guids.hosts, &guids.urls])
+            .await?;
+    }
+    Ok(aliases)
+}
+
+/// Guids and their URLs as columns.
+#[derive(Default)]
+struct GuidColumns<'a> {
+    sources: Vec<i64>,
+    guids: Vec<&'a [u8]>,
+    hosts: Vec<i64>,
+    urls: Vec<&'a [u8]>,
+}
+
+impl<'a> GuidColumns<'a> {
+    fn of(rows: impl Iterator<Item = (i64, &'a GuidHash, &'a FrontierId)>) -> Self {
+        let mut columns = Self::default();
+        for (source, guid, id) in rows {
+            columns.sources.push(source);
+            columns.guids.push(guid);
+            columns.hosts.push(id.host.0);
+            columns.urls.push(&id.url.0);
+        }
+        columns
+    }
+}
+
+/// Makes URLs aliases of the pages that have their guids, unless they are known
+/// themselves.
+async fn add_aliases(
+    connection: &mut Connection<'_>,
+    batch: &[Prepared],
+    aliases: &HashMap<FrontierId, FrontierId>,
+    now: i64,
+) -> Result<()> {
+    let rows: Vec<(&Prepared, &FrontierId)> = batch
+        .iter()
+        .filter_map(|row| Some((row, aliases.get(&row.id)?)))
+        .collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let hosts: Vec<i64> = rows.iter().map(|(row, _)| row.id.host.0).collect();
+    let urls: Vec<&[u8]> = rows.iter().map(|(row, _)| &row.id.url.0[..]).collect();
+    let target_hosts: Vec<i64> = rows.iter().map(|(_, target)| target.host.0).collect();
+    let target_urls: Vec<&[u8]> = rows.iter().map(|(_, target)| &target.url.0[..]).collect();
+    let added = connection
+        .query(
+            ADD_ALIASES,
+            &[&hosts, &urls, &target_hosts, &target_urls, &now],
+        )
+        .await?;
+    let added: HashSet<(i64, &[u8])> = added.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let added: Vec<(&FrontierId, String)> = rows
+        .iter()
+        .filter(|(row, _)| added.contains(&(row.id.host.0, &row.id.url.0[..])))
+        .map(|(row, target)| (*target, alias_detail(row)))
+        .collect();
+    let mut events = Events::default();
+    for (target, detail) in &added {
+        events.add(target.host.0, &target.url.0, ALIAS_EVENT, detail);
+    }
+    events.write(connection, now).await
+}
+
+/// Records titles, in order; returns those that are new to their source.
+async fn record_titles<'a>(
+    connection: &mut Connection<'_>,
+    rows: impl Iterator<Item = &'a Prepared>,
+    now: i64,
+) -> Result<HashSet<(i64, TitleHash)>> {
+    let titles: BTreeSet<(i64, TitleHash)> = rows
         .filter_map(|row| Some((row.source_id, row.title?)))
         .collect();
     let (sources, hashes): (Vec<i64>, Vec<&[u8]>) =

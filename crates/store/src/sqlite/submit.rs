@@ -8,9 +8,9 @@ use super::HostDefaults;
 use super::rows::{add_event, dequeue, enqueue, head_of, write_counter_deltas};
 use crate::counters::{CounterDeltas, stored_status};
 use crate::frontier::{Status, Verdict};
-use crate::ids::FrontierId;
+use crate::ids::{FrontierId, HostId, UrlId};
 use crate::queue_head::QueueHead;
-use crate::submission::Prepared;
+use crate::submission::{ALIAS_EVENT, GUID_REFRESH_MS, Prepared, alias_detail};
 
 const INSERT_URL: &str = "INSERT INTO urls
     (host_id, url_id, discovered_at, updated_at, source_id, key_tail, status, origin, priority, depth, norm_v, url, parent_url, item, due_at)
@@ -40,10 +40,17 @@ pub(super) fn submit(
     let mut verdicts = Vec::with_capacity(batch.len());
     for row in batch {
         let (host, url) = (row.id.host.0, row.id.url.0);
+        let guid = judge_guid(connection, row, now)?;
+        if let GuidVerdict::AliasOf(target) = guid {
+            add_alias(connection, row, target, now)?;
+            verdicts.push(Some(Verdict::Known));
+            continue;
+        }
         if !title_is_new(connection, row, now)? {
             verdicts.push(None);
             continue;
         }
+        record_guid(connection, row, guid, now)?;
         if has_aliases && is_alias.exists(params![host, url])? {
             verdicts.push(Some(Verdict::Known));
             continue;
@@ -94,6 +101,105 @@ fn title_is_new(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::
         .prepare_cached("INSERT INTO seen_titles (source_id, title_hash, seen_at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")?
         .execute(params![row.source_id, title, now])?;
     Ok(recorded > 0)
+}
+
+/// What the guid of a URL says about it.
+#[derive(Clone, Copy)]
+enum GuidVerdict {
+    /// No guid, or the same URL as before.
+    Same,
+    New,
+    /// The URL that had it failed permanently, or is gone.
+    Replaced,
+    AliasOf(FrontierId),
+}
+
+fn judge_guid(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::Result<GuidVerdict> {
+    let Some(guid) = row.guid else {
+        return Ok(GuidVerdict::Same);
+    };
+    // The document is that of the page which the first URL redirects to.
+    let found: Option<(i64, i64, [u8; 16], i64, [u8; 16], Option<i16>)> = connection
+        .prepare_cached(
+            "SELECT g.seen_at, g.host_id, g.url_id, coalesce(a.target_host_id, g.host_id), coalesce(a.target_url_id, g.url_id), u.status
+             FROM seen_guids g
+             LEFT JOIN aliases a ON a.host_id = g.host_id AND a.url_id = g.url_id
+             LEFT JOIN urls u ON u.host_id = coalesce(a.target_host_id, g.host_id) AND u.url_id = coalesce(a.target_url_id, g.url_id)
+             WHERE g.source_id = ?1 AND g.guid_hash = ?2",
+        )?
+        .query_row(params![row.source_id, guid], |found| {
+            Ok((found.get(0)?, found.get(1)?, found.get(2)?, found.get(3)?, found.get(4)?, found.get(5)?))
+        })
+        .optional()?;
+    let Some((seen_at, host, url, target_host, target_url, status)) = found else {
+        return Ok(GuidVerdict::New);
+    };
+    if seen_at <= now - GUID_REFRESH_MS {
+        connection
+            .prepare_cached(
+                "UPDATE seen_guids SET seen_at = ?3 WHERE source_id = ?1 AND guid_hash = ?2",
+            )?
+            .execute(params![row.source_id, guid, now])?;
+    }
+    let target = FrontierId {
+        host: HostId(target_host),
+        url: UrlId(target_url),
+    };
+    if (host, url) == (row.id.host.0, row.id.url.0) {
+        return Ok(GuidVerdict::Same);
+    }
+    match status.map(stored_status) {
+        None | Some(Status::Dead) => Ok(GuidVerdict::Replaced),
+        Some(_) if target == row.id => Ok(GuidVerdict::Replaced),
+        Some(_) => Ok(GuidVerdict::AliasOf(target)),
+    }
+}
+
+fn record_guid(
+    connection: &Connection,
+    row: &Prepared,
+    verdict: GuidVerdict,
+    now: i64,
+) -> rusqlite::Result<()> {
+    if matches!(verdict, GuidVerdict::Same | GuidVerdict::AliasOf(_)) {
+        return Ok(());
+    }
+    let (host, url) = (row.id.host.0, row.id.url.0);
+    connection
+        .prepare_cached(
+            "INSERT INTO seen_guids (source_id, guid_hash, host_id, url_id, seen_at) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (source_id, guid_hash) DO UPDATE SET host_id = excluded.host_id, url_id = excluded.url_id, seen_at = excluded.seen_at",
+        )?
+        .execute(params![row.source_id, row.guid, host, url, now])?;
+    if matches!(verdict, GuidVerdict::Replaced) {
+        connection
+            .prepare_cached(
+                "DELETE FROM aliases WHERE host_id = ?1 AND url_id = ?2 AND kind = 'guid'",
+            )?
+            .execute(params![host, url])?;
+    }
+    Ok(())
+}
+
+/// Makes a URL an alias of the page that has its guid, unless it is known itself.
+fn add_alias(
+    connection: &Connection,
+    row: &Prepared,
+    target: FrontierId,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let (host, url) = (row.id.host.0, row.id.url.0);
+    let added = connection
+        .prepare_cached(
+            "INSERT INTO aliases (host_id, url_id, target_host_id, target_url_id, kind, created_at)
+             SELECT ?1, ?2, ?3, ?4, 'guid', ?5 WHERE NOT EXISTS (SELECT 1 FROM urls WHERE host_id = ?1 AND url_id = ?2)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![host, url, target.host.0, target.url.0, now])?;
+    if added > 0 {
+        add_event(connection, target, now, ALIAS_EVENT, &alias_detail(row))?;
+    }
+    Ok(())
 }
 
 pub(super) fn ensure_host(

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tidings_store::{ExpiringTable, MAX_STORED_RESPONSE, NewAuditEntry, Pruning, Role};
+use tidings_store::{ExpiringTable, MAX_STORED_RESPONSE, NewAuditEntry, Pruning, Role, Submission};
 
 use crate::fixture::{Fixture, MINUTE, SECOND, fetched, submission};
 
@@ -19,11 +19,13 @@ on_both_engines!(
 async fn add_rows(t: &Fixture, nth: u32) {
     let store = &t.store;
     let url = format!("https://h{nth}.example/");
-    let titles = [Some([nth as u8; 16])];
-    store
-        .submit_titled(&[submission(&url)], &titles)
-        .await
-        .unwrap();
+    let hash = Some([nth as u8; 16]);
+    let item = Submission {
+        title: hash,
+        guid: hash,
+        ..submission(&url)
+    };
+    store.submit(&[item]).await.unwrap();
     let claim = t.claim_one().await;
     assert!(t.complete(&claim, fetched()).await);
     let subject = format!("source:{nth}");
@@ -52,6 +54,7 @@ async fn only_what_has_expired_is_deleted(t: Fixture) {
         ExpiringTable::Events,
         ExpiringTable::FetchLog,
         ExpiringTable::SeenTitles,
+        ExpiringTable::SeenGuids,
         ExpiringTable::Tasks,
         // The marker of a task.
         ExpiringTable::Idempotency,

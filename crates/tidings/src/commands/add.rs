@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde::Serialize;
 use tidings_engine::{
-    IngestionMode, PollPolicy, SourceDraft, SourceSettings, add_source, discover,
+    IngestionMode, PollPolicy, Preset, SourceDraft, SourceSettings, add_source, discover,
+    follow_preset,
 };
 use tidings_feed::discovery::{CandidateKind, Ranked};
 use tidings_net::{Client, RobotsGate};
@@ -29,6 +30,7 @@ use crate::{output, stores};
   tidings add https://example.com/ --feed https://example.com/feed.xml --name example
   tidings add https://example.com/ --tag local --priority 8
   tidings add https://example.com/ --mode spider    crawl its pages, whatever feeds it has
+  tidings add https://example.com/ --preset sembr   as an earlier system did; other options win
   tidings add https://www.theguardian.com/ --kind guardian --adapter-config '{\"q\": \"harbour\"}'")]
 pub(crate) struct AddArgs {
     /// Any page of the site, or the feed itself
@@ -56,6 +58,10 @@ pub(crate) struct SettingArgs {
     /// URL of its feed
     #[arg(long, value_name = "URL")]
     feed: Option<FetchUrl>,
+
+    /// Polling, newness and retries of an earlier system; other options win
+    #[arg(long)]
+    preset: Option<PresetName>,
 
     /// Polling policy of its feed
     #[arg(long)]
@@ -98,6 +104,25 @@ enum PolicyName {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+enum PresetName {
+    MediaCloud,
+    NorthCloud,
+    Sembr,
+    Collection,
+}
+
+impl PresetName {
+    fn preset(self) -> Preset {
+        match self {
+            Self::MediaCloud => Preset::MediaCloud,
+            Self::NorthCloud => Preset::NorthCloud,
+            Self::Sembr => Preset::Sembr,
+            Self::Collection => Preset::Collection,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeName {
     Feed,
     Spider,
@@ -111,6 +136,10 @@ impl SettingArgs {
         settings: &mut SourceSettings,
         priority: &mut u8,
     ) -> anyhow::Result<()> {
+        if let Some(preset) = self.preset {
+            let option = format!("preset={}", preset.preset().as_str());
+            *settings = with_options(name, settings, &[option])?;
+        }
         if let Some(feed) = &self.feed {
             settings.feed_url = Some(feed.clone());
         }
@@ -159,14 +188,18 @@ fn with_options(
     settings: &SourceSettings,
     options: &[String],
 ) -> anyhow::Result<SourceSettings> {
-    let mut config = settings.to_json();
+    let before = settings.to_json();
+    let before = before.as_object().cloned().unwrap_or_default();
+    let mut config = before.clone();
     for option in options {
         let (key, value) = option
             .split_once('=')
             .with_context(|| format!("--option {option:?} is not KEY=VALUE"))?;
-        config[key] = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        config.insert(key.to_owned(), value);
     }
-    Ok(SourceSettings::parse(name, &config)?)
+    follow_preset(&before, &mut config);
+    Ok(SourceSettings::parse(name, &config.into())?)
 }
 
 /// A source with its feed, as JSON.

@@ -28,7 +28,9 @@ async fn explain(store: &Store, url: &str, json: bool) -> anyhow::Result<()> {
         .explain(target(url, store.proxy_hosts())?.id())
         .await?;
     anyhow::ensure!(
-        explanation.row.is_some() || !explanation.events.is_empty(),
+        explanation.row.is_some()
+            || explanation.alias_of.is_some()
+            || !explanation.events.is_empty(),
         "{url} was never submitted; add it with: tidings frontier add {url}"
     );
     if json {
@@ -40,6 +42,7 @@ async fn explain(store: &Store, url: &str, json: bool) -> anyhow::Result<()> {
 
 fn print(explanation: &Explanation) -> anyhow::Result<()> {
     match &explanation.row {
+        None if explanation.alias_of.is_some() => {}
         None => output::line("It is no longer in the frontier.")?,
         Some(row) => {
             let known = [
@@ -60,7 +63,11 @@ fn print(explanation: &Explanation) -> anyhow::Result<()> {
         }
     }
     if let Some(target) = explanation.alias_of {
-        output::line(&format!("Redirects to {target}."))?;
+        let verb = match explanation.row {
+            Some(_) => "Redirects to",
+            None => "Alias of",
+        };
+        output::line(&format!("{verb} {target}."))?;
     }
     output::line("")?;
     let events: Vec<[String; 3]> = explanation

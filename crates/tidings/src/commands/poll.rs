@@ -76,13 +76,19 @@ fn print(poll: &PollReport, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json(poll);
     }
-    let what = match (&poll.error, poll.outcome) {
-        (Some(error), _) => format!("failed: {error}"),
-        (None, PollOutcome::Ok) => format!("{} items, {} new", poll.items_seen, poll.items_new),
-        (None, PollOutcome::NotModified) => "not modified".to_owned(),
-        (None, PollOutcome::SameBody) => "unchanged body".to_owned(),
-        (None, PollOutcome::Found) => "feed discovered".to_owned(),
-        (None, _) => "unchanged items".to_owned(),
+    let remark = poll.error.as_deref().unwrap_or_default();
+    let what = match poll.outcome {
+        PollOutcome::Failed => format!("failed: {remark}"),
+        PollOutcome::Ok => format!("{} items, {} new", poll.items_seen, poll.items_new),
+        PollOutcome::NotModified => "not modified".to_owned(),
+        PollOutcome::SameBody => "unchanged body".to_owned(),
+        PollOutcome::Found => "feed discovered".to_owned(),
+        PollOutcome::Redundant => "unchanged items".to_owned(),
+    };
+    let what = match poll.outcome {
+        PollOutcome::Failed => what,
+        _ if remark.is_empty() => what,
+        _ => format!("{what}; {remark}"),
     };
     let minutes = poll.next_poll_in.as_secs().div_ceil(60);
     output::line(&format!("{}  {what}; next poll in {minutes} min", poll.url))

@@ -25,6 +25,7 @@ use crate::{output, stores};
 #[command(after_help = "Examples:
   tidings source add https://example.com/            discover its feed and poll it
   tidings source add https://example.com/ --feed https://example.com/feed.xml --name example
+  tidings source add https://example.com/ --preset media-cloud
   tidings source ls
   tidings source show example
   tidings source edit example --policy fixed --interval 30
@@ -102,7 +103,7 @@ struct PollArgs {
     /// Name of the source
     name: String,
 
-    /// Show the items of its feed, NEW or KNOWN, and write nothing
+    /// Show the items of its feed, NEW, KNOWN or SKIP, and write nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -355,7 +356,7 @@ async fn test(store: &Store, args: &TestArgs, config: &Config, json: bool) -> Re
         };
     }
     settings.selectors.article = serde_json::from_value(selectors).context(
-        "unknown field of an article; fields are title, body, author, published, image, exclude",
+        "unknown field of an article; fields are title, body, author, published, image, important, exclude",
     )?;
     let parsed = settings
         .selectors
@@ -526,9 +527,13 @@ async fn poll_source(
                 output::json(&item)?;
                 continue;
             }
-            let label = if item.is_new { "NEW  " } else { "KNOWN" };
+            let (label, why) = match (item.skipped, item.is_new) {
+                (Some(why), _) => ("SKIP ", why),
+                (None, true) => ("NEW  ", ""),
+                (None, false) => ("KNOWN", ""),
+            };
             output::line(&format!(
-                "{label}  {}  {}",
+                "{label}  {}{why}  {}",
                 item.url,
                 item.title.unwrap_or_default()
             ))?;
@@ -546,8 +551,11 @@ async fn poll_source(
         PolledSource::Polled(poll) if json => Ok(output::json(&poll)?),
         PolledSource::Polled(poll) => {
             let outcome = poll.outcome.as_str();
+            let remark = poll
+                .error
+                .map_or_else(String::new, |why| format!("; {why}"));
             Ok(output::line(&format!(
-                "{outcome}: {} items, {} new",
+                "{outcome}: {} items, {} new{remark}",
                 poll.items_seen, poll.items_new
             ))?)
         }

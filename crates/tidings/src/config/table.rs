@@ -417,6 +417,13 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "how long the titles that items of aggregators are compared with are kept, in days",
     },
     Setting {
+        key: "retention.seen_guids_days",
+        other_names: &[],
+        default: "30",
+        kind: Kind::Number { min: 1, max: 3650 },
+        about: "how long guids are kept after their feed has listed them last, in days",
+    },
+    Setting {
         key: "retention.tasks_hours",
         other_names: &[],
         default: "1",
