@@ -11,5 +11,6 @@ mod firestore_server;
 #[path = "../fixture/mod.rs"]
 mod fixture;
 mod gorse;
+mod gorse_server;
 mod search;
 mod webhook;
