@@ -1,7 +1,8 @@
 // A Firestore for tests: an emulator that speaks gRPC, behind the REST API as Google's own
 // definitions declare it. Requests are parsed with the definitions and the JSON parser of
 // Google's client: an unknown field, a wrong type or a wrong path is refused, as there.
-// `GET /client/PATH` answers what Google's client reads. Nothing is kept.
+// Names in snake case, which Google's server takes too, are refused here. `GET /client/PATH`
+// answers what Google's client reads. Nothing is kept.
 //
 // The emulator has neither BatchWrite nor update times as preconditions nor limits of size.
 // These are made here: one Commit for each write, one after the other.
