@@ -186,12 +186,12 @@ impl State {
         let names = body["documents"].as_array().cloned().unwrap_or_default();
         let one = |name: &Value| match self.documents.get(name.as_str().unwrap_or_default()) {
             Some((fields, write)) => {
-                let wanted = body["mask"]["fieldPaths"]
-                    .as_array()
-                    .cloned()
-                    .unwrap_or_default();
+                let wanted = body["mask"]["fieldPaths"].as_array();
+                let is_wanted = |field: &str| {
+                    wanted.is_none_or(|wanted| wanted.iter().any(|path| path == field))
+                };
                 let mut fields = fields.clone();
-                fields.retain(|field, _| wanted.iter().any(|path| path == field));
+                fields.retain(|field, _| is_wanted(field));
                 json!({ "found": { "name": name, "fields": fields, "updateTime": time_of(*write) } })
             }
             None => json!({ "missing": name }),

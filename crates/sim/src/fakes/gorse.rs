@@ -103,7 +103,36 @@ impl State {
         match (call.method.as_str(), call.path.as_str()) {
             ("POST", "/api/items") => self.insert(call),
             ("GET", "/api/items") => Reply::json(200, &json!({ "Cursor": "", "Items": [] })),
-            _ => Reply::text(404, "404: Page Not Found"),
+            (method, path) => match path.strip_prefix("/api/item/") {
+                Some(id) => self.item(method, id, call),
+                None => Reply::text(404, "404: Page Not Found"),
+            },
+        }
+    }
+
+    /// Reads, changes or deletes one item.
+    fn item(&mut self, method: &str, id: &str, call: &Call) -> Reply {
+        let affected = Reply::json(200, &json!({ "RowAffected": 1 }));
+        match (method, self.items.get_mut(id)) {
+            ("DELETE", _) => {
+                self.items.remove(id);
+                affected
+            }
+            ("GET", Some(item)) => {
+                let mut item = item.clone();
+                if item["Timestamp"] == "" {
+                    item["Timestamp"] = json!("0001-01-01T00:00:00Z");
+                }
+                Reply::json(200, &item)
+            }
+            ("PATCH", Some(item)) => {
+                let change = call.json().unwrap_or_default();
+                for (field, value) in change.as_object().into_iter().flatten() {
+                    item[field] = value.clone();
+                }
+                affected
+            }
+            _ => Reply::text(404, "item not found"),
         }
     }
 
