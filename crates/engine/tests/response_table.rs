@@ -849,7 +849,8 @@ async fn versions_of_a_page_merge_into_the_canonical_page() {
 async fn a_canonical_link_without_evidence_swallows_no_story() {
     let other = Site::start().await;
     let elsewhere = format!("http://localhost:{}/pier", other.raw.address().port());
-    let rows: &[(&str, &str, Option<(&str, &str)>)] = &[
+    type Row<'a> = (&'a str, &'a str, Option<(&'a str, &'a str)>);
+    let rows: &[Row<'_>] = &[
         ("another story", "/budget", Some((HTML, "budget"))),
         (
             "another story with the same title",

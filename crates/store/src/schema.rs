@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 11;
+pub const SCHEMA_VERSION: i64 = 10;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ const RETENTION_DOWN: &str =
 const FAIR_POLLS: &str = include_str!("../schema/9_fair_polls.sql");
 const FAIR_POLLS_DOWN: &str = "DROP INDEX feeds_leased;";
 
-const SEEN_GUIDS: &str = include_str!("../schema/seen_guids.sql");
+const SEEN_GUIDS: &str = include_str!("../schema/10_seen_guids.sql");
 const SEEN_GUIDS_DOWN: &str = "DROP TABLE seen_guids;";
 
 pub(crate) static MIGRATIONS: &[Migration] = &[
@@ -117,7 +117,7 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         postgres_down: FAIR_POLLS_DOWN,
     },
     Migration {
-        version: 11,
+        version: 10,
         sqlite_up: &[SEEN_GUIDS],
         sqlite_down: SEEN_GUIDS_DOWN,
         postgres_up: &[SEEN_GUIDS],

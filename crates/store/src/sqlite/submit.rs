@@ -119,7 +119,7 @@ fn judge_guid(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::Re
         return Ok(GuidVerdict::Same);
     };
     // The document is that of the page which the first URL redirects to.
-    let found: Option<(i64, i64, [u8; 16], i64, [u8; 16], Option<i16>)> = connection
+    let found = connection
         .prepare_cached(
             "SELECT g.seen_at, g.host_id, g.url_id, coalesce(a.target_host_id, g.host_id), coalesce(a.target_url_id, g.url_id), u.status
              FROM seen_guids g
@@ -128,10 +128,21 @@ fn judge_guid(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::Re
              WHERE g.source_id = ?1 AND g.guid_hash = ?2",
         )?
         .query_row(params![row.source_id, guid], |found| {
-            Ok((found.get(0)?, found.get(1)?, found.get(2)?, found.get(3)?, found.get(4)?, found.get(5)?))
+            let id = |host, url| -> rusqlite::Result<FrontierId> {
+                Ok(FrontierId {
+                    host: HostId(found.get(host)?),
+                    url: UrlId(found.get(url)?),
+                })
+            };
+            Ok((
+                found.get::<_, i64>(0)?,
+                id(1, 2)?,
+                id(3, 4)?,
+                found.get::<_, Option<i16>>(5)?,
+            ))
         })
         .optional()?;
-    let Some((seen_at, host, url, target_host, target_url, status)) = found else {
+    let Some((seen_at, first, target, status)) = found else {
         return Ok(GuidVerdict::New);
     };
     if seen_at <= now - GUID_REFRESH_MS {
@@ -141,11 +152,7 @@ fn judge_guid(connection: &Connection, row: &Prepared, now: i64) -> rusqlite::Re
             )?
             .execute(params![row.source_id, guid, now])?;
     }
-    let target = FrontierId {
-        host: HostId(target_host),
-        url: UrlId(target_url),
-    };
-    if (host, url) == (row.id.host.0, row.id.url.0) {
+    if first == row.id {
         return Ok(GuidVerdict::Same);
     }
     match status.map(stored_status) {
