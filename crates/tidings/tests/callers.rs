@@ -27,8 +27,6 @@ const ONLY_FOR_TESTS: &[(&str, &str)] = &[
     ("stages", "the benchmark of fetching shows them"),
     ("sqlite_version", "reports of benchmarks name it"),
     // They wait for their callers.
-    ("write_metrics", "the state of a run in Firestore"),
-    ("write_run_state", "the state of a run in Firestore"),
     ("add_alias", "canonical addresses"),
     ("url_and_title_id", "ids of earlier systems"),
     ("next_step", "the walk over sitemaps"),
