@@ -131,7 +131,7 @@ fn a_run_by_the_api_is_a_task_and_counts_a_url_once() {
     let arxiv = runtime.block_on(FakeApi::arxiv()).unwrap();
     let firestore = runtime.block_on(FakeFirestore::start()).unwrap();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    arxiv.publish_many(3, now.unwrap().as_secs() as i64 - 7200, 60);
+    arxiv.publish_many(4, now.unwrap().as_secs() as i64 - 7200, 60);
     let settings = format!(
         "[egress]\nallow = '127.0.0.0/8'\nports = '{}'\n[fetch]\nhost_delay_ms = 20\n[sink]\nallow = '127.0.0.0/8'\n\
          [adapters.arxiv]\nbase_url = '{}'\n[sinks.content]\nkind = 'firestore'\nproject = 'demo'\n",
@@ -141,7 +141,7 @@ fn a_run_by_the_api_is_a_task_and_counts_a_url_once() {
     let host = firestore.host();
     let environment = [
         ("FIRESTORE_EMULATOR_HOST", host.as_str()),
-        ("MAX_NEW_ITEMS_PER_RUN", "2"),
+        ("MAX_NEW_ITEMS_PER_RUN", "3"),
         ("FETCH_CONCURRENCY", "3"),
     ];
     let served = Served::start(&["work", "--roles", "serve"], &settings, &environment);
@@ -157,41 +157,38 @@ fn a_run_by_the_api_is_a_task_and_counts_a_url_once() {
         let dry = served.post(path, &body);
         assert_eq!(dry["dry_run"], true);
         assert_eq!(dry["items_seen"], 9, "{dry}");
-        assert_eq!(dry["items_new"], 2, "{dry}");
-        assert_eq!(dry["items_left"], 1, "three papers, not nine: {dry}");
+        assert_eq!(dry["items_new"], 3, "the same three papers: {dry}");
     }
     assert_eq!(served.get("/api/v1/tasks")["items"], json!([]));
     assert!(firestore.documents("collection_metrics").is_empty());
 
     let run = served.post("/collect", &Value::Null);
-    assert_eq!(
-        (&run["items_new"], &run["items_left"]),
-        (&json!(2), &json!(1))
-    );
+    assert_eq!(run["items_new"], 3, "{run}");
     let task = served.ended(&run);
     assert_eq!(
         (&task["status"], &task["kind"]),
         (&json!("done"), &json!("collect"))
     );
-    assert_eq!(counts(&task), [3, 3, 9, 2], "{task}");
+    assert_eq!(counts(&task), [3, 3, 9, 3], "{task}");
     let listed = served.get("/api/v1/tasks");
     assert_eq!(listed["items"], json!([task]));
     let pending = || served.get("/api/v1/frontier/stats")["by_status"]["pending"].clone();
-    assert_eq!(pending(), 2);
+    assert_eq!(pending(), 3);
     let latest = firestore.documents("collection_metrics").remove("latest");
-    assert_eq!(latest.unwrap()["newItemsAdded"]["integerValue"], "2");
+    assert_eq!(latest.unwrap()["newItemsAdded"]["integerValue"], "3");
     let state = firestore.documents("last_collection_run").remove("state");
     let stats = state.unwrap()["perSourceStats"]["mapValue"]["fields"].clone();
     let items = |name: &str| stats[name]["mapValue"]["fields"]["items"]["integerValue"].clone();
-    assert_eq!(["one", "two", "three"].map(items), ["2", "0", "0"]);
+    assert_eq!(["one", "two", "three"].map(items), ["3", "0", "0"]);
 
     // The rest was left to the next run, which nobody waits for.
     let (status, started) = served.send("POST", "/collect?wait=false", &Value::Null);
     assert_eq!(status, 202, "{started}");
     let task = served.ended(&started);
     assert_eq!(task["status"], "done", "{task}");
-    assert_eq!(counts(&task), [3, 3, 9, 1], "{task}");
-    assert_eq!(pending(), 3);
+    let [attempted, succeeded, _, new] = counts(&task);
+    assert_eq!((attempted, succeeded, new), (3, 3, 1), "{task}");
+    assert_eq!(pending(), 4);
 
     // A run in which every source fails has failed; one that can't start is no task.
     let draft = json!({ "url": "http://127.0.0.1:1/", "name": "closed", "feed_url": "http://127.0.0.1:1/feed" });
