@@ -22,6 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, error, info, warn};
 
+use crate::metrics::LoopMetrics;
 use crate::rng::random;
 use crate::stored_document::stored_document;
 use backoff::{after_attempt, after_outage};
@@ -55,6 +56,7 @@ pub struct Deliverer {
     options: DeliverOptions,
     /// The node whose files local sinks write.
     node: Option<String>,
+    metrics: Arc<LoopMetrics>,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,17 @@ impl Deliverer {
             sinks: sinks.into_iter().map(sink_loop).collect(),
             options,
             node: None,
+            metrics: Arc::default(),
         }
+    }
+
+    /// Records how long batches take.
+    pub fn with_metrics(mut self, metrics: &Arc<LoopMetrics>) -> Self {
+        for known in &self.sinks {
+            metrics.expect_sink(known.sink.name());
+        }
+        self.metrics = Arc::clone(metrics);
+        self
     }
 
     /// Serves local sinks only if they belong to this node, or to none yet.
@@ -160,6 +172,7 @@ impl Deliverer {
         let mut failures = 0;
         let mut flushed = tokio::time::Instant::now();
         let mut service = Service::default();
+        let mut is_installed = false;
         while !*ending.borrow() {
             if !self.may_deliver(known, &mut service).await {
                 tokio::select! {
@@ -167,6 +180,10 @@ impl Deliverer {
                     _ = ending.changed() => {}
                 }
                 continue;
+            }
+            if !is_installed {
+                is_installed = true;
+                self.install(known).await;
             }
             let pause = match self.deliver_batch(known).await {
                 Ok(Delivered::Nothing) => self.until_due(name).await,
@@ -191,6 +208,23 @@ impl Deliverer {
             tokio::select! {
                 () = sleep(pause) => {}
                 _ = ending.changed() => {}
+            }
+        }
+    }
+
+    /// Creates what the sink needs on its server before the first document comes. What
+    /// fails here is repeated by the first delivery.
+    async fn install(&self, known: &SinkLoop) {
+        let install = AssertUnwindSafe(known.sink.install(Timestamp::now()));
+        let installed = timeout(self.options.lease * 3 / 4, catch(install)).await;
+        let findings = match installed {
+            Ok(Ok(report)) => report.lines,
+            _ => Vec::new(),
+        };
+        for finding in findings {
+            if let Err(error) = finding.result {
+                let (sink, what) = (known.sink.name(), finding.what);
+                warn!(sink, what, error, "cannot install what the sink needs");
             }
         }
     }
@@ -282,7 +316,13 @@ impl Deliverer {
         // Completed while the lease is still held.
         let limit = self.options.lease * 3 / 4;
         let deliver = AssertUnwindSafe(known.sink.deliver(documents, Timestamp::now()));
-        match timeout(limit, catch(deliver)).await {
+        let start = std::time::Instant::now();
+        let delivered = timeout(limit, catch(deliver)).await;
+        if !documents.is_empty() {
+            let name = known.sink.name();
+            self.metrics.record_batch(name, start.elapsed());
+        }
+        match delivered {
             Ok(Ok(verdicts)) if verdicts.len() == documents.len() => verdicts,
             Ok(Ok(_)) => retry("the sink returned no verdict on some documents"),
             Ok(Err(())) => retry("the sink panicked; please report this bug"),

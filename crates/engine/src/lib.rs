@@ -6,6 +6,7 @@
 mod deliver;
 mod fetch;
 mod maintenance;
+mod metrics;
 mod near_duplicates;
 mod politeness;
 mod poll;
@@ -16,11 +17,13 @@ mod stored_document;
 pub use deliver::{DeliverOptions, Deliverer, SinkTally};
 pub use fetch::{FetchOptions, PageArchive, RetryPolicy, StageTimes, Tally, Worker};
 pub use maintenance::{Maintenance, Retention};
+pub use metrics::LoopMetrics;
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{
-    CollectError, CollectOptions, Collected, CollectedSource, LIMITED, PollOptions, PollOutcome,
-    PollReport, PolledSource, Poller, SeenItem, SourceCheck, environment,
+    CollectError, CollectOptions, Collected, CollectedSource, LIMITED, MANY_FAILURES, PollOptions,
+    PollOutcome, PollReport, PollTask, PolledSource, Poller, RunTask, SeenItem, SourceCheck,
+    StartedPoll, environment,
 };
 pub use sources::{
     Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy, Preset,

@@ -19,6 +19,8 @@ mod listing_items;
 mod poll_error;
 mod poll_feed;
 mod poll_source;
+mod run_reports;
+mod run_task;
 mod scheduled_runs;
 mod sitemap;
 mod sitemap_index;
@@ -30,6 +32,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidings_adapters::ServiceOptions;
+use tidings_sinks::Sink;
 use tidings_store::{FeedClaim, Result};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -38,9 +41,12 @@ use tracing::{debug, warn};
 pub use adapter::environment;
 pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
+pub use complete_poll::MANY_FAILURES;
 pub use poll_error::LIMITED;
-pub use poll_source::{PolledSource, SeenItem};
+pub use poll_source::{PollTask, PolledSource, SeenItem, StartedPoll};
+pub use run_task::RunTask;
 
+use crate::metrics::LoopMetrics;
 use crate::politeness::FetchContext;
 use budget::RequestBudget;
 
@@ -61,12 +67,19 @@ pub struct PollOptions {
     pub requests_per_day: Option<f64>,
     /// Interval of scheduled collection runs, if there are any.
     pub collect_interval: Option<Duration>,
+    /// Sources that a collection run lists concurrently, unless it says otherwise.
+    pub collect_concurrency: usize,
+    /// New items that a collection run submits at most, unless it says otherwise.
+    pub collect_max_new: usize,
+    /// Sinks that show the last collection run.
+    pub run_sinks: Vec<Arc<dyn Sink>>,
     /// The secrets of adapters, by name.
     pub secrets: fn(&str) -> Option<String>,
     /// New URLs per day that a source may submit, unless its settings say otherwise.
     pub max_new_urls_per_day: u64,
     /// What is configured for services, by the kind of their adapter.
     pub services: BTreeMap<String, ServiceOptions>,
+    pub metrics: Arc<LoopMetrics>,
 }
 
 impl Default for PollOptions {
@@ -77,9 +90,13 @@ impl Default for PollOptions {
             check_interval: Duration::from_secs(30),
             requests_per_day: None,
             collect_interval: None,
+            collect_concurrency: 5,
+            collect_max_new: 2000,
+            run_sinks: Vec::new(),
             secrets: environment,
             max_new_urls_per_day: 100_000,
             services: BTreeMap::new(),
+            metrics: Arc::default(),
         }
     }
 }
@@ -102,6 +119,15 @@ pub enum PollOutcome {
 }
 
 impl PollOutcome {
+    const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::NotModified,
+        Self::SameBody,
+        Self::Redundant,
+        Self::Found,
+        Self::Failed,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -143,6 +169,8 @@ pub struct Poller {
 
 impl Poller {
     pub fn new(context: FetchContext, options: PollOptions) -> Self {
+        let results = PollOutcome::ALL.map(PollOutcome::as_str);
+        options.metrics.expect_polls(results);
         Self {
             budget: RequestBudget::new(options.requests_per_day),
             context,

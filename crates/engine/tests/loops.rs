@@ -112,8 +112,8 @@ async fn a_task_whose_poll_failed_in_the_store_is_an_error() {
     let poller = test_store.poller(9, PollOptions::default());
     break_claims(store);
     poller.poll_source(&source).await.unwrap_err();
-    let task = store.tasks(1).await.unwrap().remove(0);
-    assert_eq!(task.status, "error");
+    let task = store.tasks(None, 1).await.unwrap().remove(0);
+    assert_eq!(task.status, "failed");
     assert!(task.detail.contains("claims are broken"), "{task:?}");
     assert!(task.finished_at.is_some());
 }

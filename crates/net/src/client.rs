@@ -17,6 +17,7 @@ use crate::body_memory::BodyMemory;
 use crate::dial::{DialTimes, Dialer};
 use crate::exchange::{ExchangeError, RawResponse, exchange};
 use crate::failure::Failure;
+use crate::fetch_metrics::FetchMetrics;
 use crate::html_head;
 use crate::in_flight_groups::InFlightGroups;
 use crate::limits::{Limits, NetOptions};
@@ -52,6 +53,7 @@ struct Inner {
     groups: InFlightGroups,
     options: NetOptions,
     user_agent: String,
+    metrics: FetchMetrics,
 }
 
 impl fmt::Debug for Client {
@@ -68,6 +70,7 @@ impl Client {
             groups: InFlightGroups::new(options.max_per_domain, options.max_per_address),
             user_agent: options.full_user_agent(),
             options,
+            metrics: FetchMetrics::default(),
         })))
     }
 
@@ -83,6 +86,11 @@ impl Client {
     /// The budget of the bodies that it reads.
     pub fn memory(&self) -> &BodyMemory {
         &self.0.options.memory
+    }
+
+    /// What its requests took and brought.
+    pub fn metrics(&self) -> &FetchMetrics {
+        &self.0.metrics
     }
 
     /// Every address of a name, whether or not it may be dialled.
@@ -161,13 +169,24 @@ impl Client {
     }
 
     async fn fetch_once(&self, request: &Request) -> Result<Response, Failure> {
+        let mut elapsed = Duration::ZERO;
+        let result = self.send(request, &mut elapsed).await;
+        self.0.metrics.record(&result, elapsed);
+        result
+    }
+
+    /// Sends one request. `elapsed` becomes the time that it took, without the time that
+    /// it waited for others.
+    async fn send(&self, request: &Request, elapsed: &mut Duration) -> Result<Response, Failure> {
         let start = Instant::now();
         let groups = &self.0.groups;
         let _domain = groups.enter_domain(&request.url).await?;
+        let dialing = Instant::now();
         let (mut connection, mut times) = match self.0.pool.acquire(&request.url) {
             Some(connection) => (connection, DialTimes::default()),
             None => self.dial(request).await?,
         };
+        let dialed = dialing.elapsed();
         let _address = groups.enter_address(connection.peer.ip()).await?;
         // Time spent on waiting counts as connecting: nothing was sent.
         times.connect = start.elapsed().saturating_sub(times.dns + times.tls);
@@ -188,6 +207,7 @@ impl Client {
             response = self.exchange(&mut connection, request, deadline).await;
         }
         let response = response.map_err(|error| error.failure)?;
+        *elapsed = dialed + start.elapsed();
         Ok(self.response(request, connection, response, times).await)
     }
 

@@ -105,6 +105,10 @@ fn responses(route: &Route) -> Json {
     };
     let problem = json!({ "description": "a problem (RFC 9457)", "content": { "application/problem+json": { "schema": reference("Problem") } } });
     let mut responses = json!({ status: { "description": route.summary, "content": content } });
+    if route.params.iter().any(|param| param.name == "wait") {
+        let started = json!({ "application/json": { "schema": reference("Started") } });
+        responses["202"] = json!({ "description": "started as a task", "content": started });
+    }
     responses["default"] = problem;
     responses
 }

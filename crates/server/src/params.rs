@@ -141,6 +141,11 @@ impl Params {
         matches!(self.text(name), Some("true" | "1" | "on"))
     }
 
+    /// Whether the client waits for what it starts: unless `wait=false`.
+    pub(crate) fn waits(&self) -> bool {
+        !matches!(self.text("wait"), Some("false" | "0"))
+    }
+
     pub(crate) fn set_default(&mut self, name: &str, value: &str) {
         let entry = self.0.entry(name.to_owned());
         entry.or_insert_with(|| value.to_owned());

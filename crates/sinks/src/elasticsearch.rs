@@ -453,7 +453,7 @@ impl Sink for Elasticsearch {
         if batch.is_empty() {
             return Vec::new();
         }
-        if let Err(verdict) = self.install(now).await {
+        if let Err(verdict) = self.ensure_installed(now).await {
             return vec![verdict; batch.len()];
         }
         let mut verdicts = vec![Verdict::retry("not sent"); batch.len()];
@@ -489,11 +489,17 @@ impl Sink for Elasticsearch {
         if !report.record("connection and credentials", self.server_version().await) {
             return report;
         }
-        let installed = self.install(now).await;
-        let installed = installed
-            .map(|()| "the index template is installed".to_owned())
-            .map_err(error_text);
-        if report.record("template", installed) {
+        if report.record("template", self.template_state(now).await) {
+            report.record("index", self.compare_mapping().await);
+        }
+        report
+    }
+
+    async fn install(&self, now: Timestamp) -> Report {
+        let mut report = Report::default();
+        let installed = self.ensure_installed(now).await;
+        let installed = installed.map(|()| format!("{} is installed", self.template_name()));
+        if report.record("template", installed.map_err(error_text)) {
             report.record("index", self.compare_mapping().await);
         }
         report

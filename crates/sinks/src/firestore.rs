@@ -7,7 +7,7 @@ mod run_status;
 mod token;
 mod values;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -18,15 +18,14 @@ use serde_json::{Value, json};
 use tidings_document::Document;
 use tidings_net::Response;
 use tidings_net::http::{HeaderValue, Method, header};
-use tidings_url::legacy::flattened_url_id;
 
 use crate::context::{BuildError, Context};
+use crate::document_ids::DocumentIds;
 use crate::endpoint::{Body, Endpoint, transport_error};
+use crate::run_report::RunReport;
 use crate::secret::{self, Secret};
 use crate::sink::{BatchLimits, Report, Sink, Verdict, runs};
 use token::ServiceAccount;
-
-pub use run_status::{CollectionMetrics, RunState, SourceError};
 
 /// The server's own limits, with a margin for bytes.
 const LIMITS: BatchLimits = BatchLimits {
@@ -46,17 +45,19 @@ pub struct FirestoreConfig {
     /// is set. Not needed with an emulator (`FIRESTORE_EMULATOR_HOST`).
     pub service_account_env: Option<String>,
     pub service_account_file: Option<PathBuf>,
+    pub ids: DocumentIds,
     /// Default: Google's.
     pub url: Option<String>,
 }
 
-/// The sink, and the writer of the collector's own documents.
-pub struct Firestore {
+/// The sink, and the writer of the documents that show the last run.
+pub(crate) struct Firestore {
     name: String,
     endpoint: Endpoint,
     /// `projects/P/databases/D/documents`
     root: String,
     collection: String,
+    ids: DocumentIds,
     /// None with an emulator, which accepts the token `owner`.
     account: Option<ServiceAccount>,
 }
@@ -83,7 +84,7 @@ enum SendOutcome {
 }
 
 impl Firestore {
-    pub fn new(
+    pub(crate) fn new(
         name: &str,
         config: &FirestoreConfig,
         context: &Context,
@@ -123,13 +124,13 @@ impl Firestore {
             endpoint: Endpoint::new(&context.client, &url)?,
             root: format!("projects/{project}/databases/{database}/documents"),
             collection: collection.to_owned(),
+            ids: config.ids,
             account,
         })
     }
 
     fn name_of(&self, document: &Document) -> String {
-        // The id that older collectors used, so that their documents are replaced.
-        let id = flattened_url_id(document.address());
+        let id = self.ids.id_of(document);
         format!("{}/{}/{id}", self.root, self.collection)
     }
 
@@ -346,7 +347,7 @@ impl Firestore {
     }
 
     /// Number of documents in the collection.
-    pub async fn count(&self, now: Timestamp) -> Result<u64, String> {
+    async fn count(&self, now: Timestamp) -> Result<u64, String> {
         let query = json!({ "structuredAggregationQuery": {
             "structuredQuery": { "from": [{ "collectionId": self.collection }] },
             "aggregations": [{ "alias": "count", "count": {} }],
@@ -440,16 +441,8 @@ impl Sink for Firestore {
         report.record("connection and credentials", found);
         report
     }
-}
 
-/// Names and numbers as a Firestore map.
-fn number_map(numbers: &BTreeMap<String, u64>) -> Value {
-    let fields = numbers
-        .iter()
-        .map(|(name, number)| (name.clone(), values::integer(signed(*number))));
-    values::map(fields.collect())
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+    async fn record_run(&self, run: &RunReport, now: Timestamp) -> Result<(), String> {
+        self.write_run(run, now).await
+    }
 }

@@ -17,6 +17,7 @@ use tidings_document::Document;
 use tidings_net::http::Method;
 
 use crate::context::{BuildError, Context};
+use crate::document_ids::DocumentIds;
 use crate::endpoint::{Body, Endpoint, describe, transport_error};
 use crate::secret;
 use crate::sink::{BatchLimits, Report, Sink, Verdict};
@@ -29,6 +30,8 @@ pub struct GorseConfig {
     pub url: String,
     pub api_key_env: Option<String>,
     pub api_key_file: Option<PathBuf>,
+    #[serde(default)]
+    pub ids: DocumentIds,
     #[serde(default = "max_docs")]
     pub max_docs: usize,
 }
@@ -40,6 +43,7 @@ fn max_docs() -> usize {
 pub(crate) struct Gorse {
     name: String,
     endpoint: Endpoint,
+    ids: DocumentIds,
     max_docs: usize,
 }
 
@@ -66,6 +70,7 @@ impl Gorse {
         Ok(Self {
             name: name.to_owned(),
             endpoint,
+            ids: config.ids,
             max_docs: config.max_docs.max(1),
         })
     }
@@ -116,8 +121,7 @@ enum SendOutcome {
 }
 
 /// A document as an item, or why it is invalid.
-fn item(document: &Document) -> Result<Value, String> {
-    let id = document.id.as_str();
+fn item(document: &Document, id: &str) -> Result<Value, String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~');
     if id.is_empty() || !id.chars().all(is_safe) {
         return Err(format!(
@@ -166,19 +170,22 @@ impl Sink for Gorse {
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict> {
         let mut verdicts = vec![Verdict::Accepted; batch.len()];
         // Of two items with one id in a request Gorse stores the first.
+        let ids: Vec<String> = batch.iter().map(|one| self.ids.id_of(one)).collect();
         let mut newest: HashMap<&str, usize> = HashMap::new();
-        for (at, document) in batch.iter().enumerate() {
-            let known = newest.entry(&document.id).or_insert(at);
-            if batch[*known].revision < document.revision {
+        for (at, id) in ids.iter().enumerate() {
+            let known = newest.entry(id).or_insert(at);
+            // Two URLs can share a legacy id; then the later one wins.
+            let (before, document) = (&batch[*known], &batch[at]);
+            if before.id != document.id || before.revision < document.revision {
                 *known = at;
             }
         }
         let mut items = Vec::new();
         for (at, document) in batch.iter().enumerate() {
-            if newest[document.id.as_str()] != at {
+            if newest[ids[at].as_str()] != at {
                 continue;
             }
-            match item(document) {
+            match item(document, &ids[at]) {
                 Ok(item) => items.push((at, item)),
                 Err(reason) => verdicts[at] = Verdict::dead(reason),
             }
@@ -206,8 +213,8 @@ impl Sink for Gorse {
             }
         }
         // An older revision gets the verdict of the newer one.
-        for (at, document) in batch.iter().enumerate() {
-            verdicts[at] = verdicts[newest[document.id.as_str()]].clone();
+        for (at, id) in ids.iter().enumerate() {
+            verdicts[at] = verdicts[newest[id.as_str()]].clone();
         }
         verdicts
     }

@@ -6,6 +6,7 @@
 
 mod config;
 mod context;
+mod document_ids;
 mod elasticsearch;
 mod endpoint;
 mod firestore;
@@ -15,6 +16,7 @@ mod licensed_text;
 mod nats;
 mod page_source;
 mod rotating_files;
+mod run_report;
 mod search;
 mod secret;
 mod sink;
@@ -23,12 +25,14 @@ mod webhook;
 
 pub use config::{SinkConfig, build};
 pub use context::{BuildError, Context, Environment};
+pub use document_ids::DocumentIds;
 pub use elasticsearch::ElasticsearchConfig;
-pub use firestore::{CollectionMetrics, Firestore, FirestoreConfig, RunState, SourceError};
+pub use firestore::FirestoreConfig;
 pub use gorse::GorseConfig;
 pub use jsonl::JsonlConfig;
 pub use nats::NatsConfig;
 pub use page_source::{Page, PageSource};
+pub use run_report::{RunReport, SourceReport};
 pub use search::{
     Hit, SearchConfig, SearchError, SearchIndex, SearchQuery, SearchResults, Snippet, rebuild,
 };

@@ -414,6 +414,16 @@ impl Sink for Nats {
         report.record("stream", found);
         report
     }
+
+    async fn install(&self, _now: Timestamp) -> Report {
+        let mut report = Report::default();
+        let connected = self.connect().await.map_err(|error| self.describe(&error));
+        report.record(
+            "stream",
+            connected.map(|_| format!("{} exists", self.stream)),
+        );
+        report
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tidings_document::Document;
 
+use crate::run_report::RunReport;
+
 /// A place where documents go.
 ///
 /// Delivery is idempotent, and a response that cannot be parsed never counts as
@@ -30,8 +32,20 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// sink uses an empty batch to close files whose day is over.
     async fn deliver(&self, batch: &[Document], now: Timestamp) -> Vec<Verdict>;
 
-    /// Checks connection, credentials and schema without delivering anything.
+    /// Checks connection, credentials and schema. Delivers nothing, and changes
+    /// nothing on the server.
     async fn check(&self, now: Timestamp) -> Report;
+
+    /// Creates what the first delivery needs on the server, such as an index
+    /// template; what exists stays. The report is empty if nothing is ever needed.
+    async fn install(&self, _now: Timestamp) -> Report {
+        Report::default()
+    }
+
+    /// Reports a finished collection run, where the sink shows the last one.
+    async fn record_run(&self, _run: &RunReport, _now: Timestamp) -> Result<(), String> {
+        Ok(())
+    }
 }
 
 /// The result of delivering one document.
@@ -71,7 +85,7 @@ pub struct BatchLimits {
     pub max_bytes: usize,
 }
 
-/// The findings of `sink test`.
+/// The findings of `sink test` and `sink install`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     pub lines: Vec<Finding>,

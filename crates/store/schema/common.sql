@@ -128,7 +128,7 @@ CREATE TABLE tasks (
     task_id     BIGINT PRIMARY KEY,
     kind        TEXT NOT NULL,
     subject     TEXT NOT NULL,             -- what it is about, for example source:17
-    status      TEXT NOT NULL,             -- running, done, error
+    status      TEXT NOT NULL,             -- running, done, failed
     detail      TEXT NOT NULL,
     created_at  BIGINT NOT NULL,
     finished_at BIGINT

@@ -80,7 +80,7 @@ pub use sinks::SinkService;
 pub use sources::{NewSource, Source};
 pub use stats::{CountRow, HostStats, Stats};
 pub use store::Store;
-pub use tasks::{StartedTask, Task};
+pub use tasks::{StartedTask, Task, TaskCounts, TaskResult};
 pub use tokens::{Role, Token};
 
 /// The version of the embedded SQLite.

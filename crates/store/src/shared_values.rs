@@ -79,4 +79,16 @@ impl Store {
             None => Ok((0, 0.0)),
         }
     }
+    /// Feeds and sitemaps whose last poll failed, and those that failed at least
+    /// this many times in a row; without those of disabled sources.
+    pub async fn failing_feeds(&self, many: i64) -> Result<(u64, u64)> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(CASE WHEN consecutive_errors >= $1 THEN 1 ELSE 0 END), 0) AS BIGINT) FROM feeds
+            WHERE consecutive_errors > 0
+              AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)";
+        let rows = self.rows(Statement::new(sql, [Value::Int(many)])).await?;
+        match rows.first() {
+            Some(row) => Ok((row.int(0)?.unsigned_abs(), row.int(1)?.unsigned_abs())),
+            None => Ok((0, 0)),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
@@ -18,11 +18,48 @@ pub struct Task {
     pub task_id: i64,
     pub kind: String,
     pub subject: String,
-    /// `running`, `done` or `error`.
+    /// `running`, `done` or `failed`.
     pub status: String,
     pub detail: String,
+    /// None while it is running, and when it failed before it began.
+    pub counts: Option<TaskCounts>,
     pub created_at: Moment,
     pub finished_at: Option<Moment>,
+}
+
+/// What a task has done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCounts {
+    pub sources_attempted: u64,
+    pub sources_succeeded: u64,
+    pub items_seen: u64,
+    pub items_new: u64,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskResult {
+    pub has_failed: bool,
+    pub detail: String,
+    pub counts: Option<TaskCounts>,
+}
+
+/// The column `detail` of a finished task.
+#[derive(Serialize, Deserialize)]
+struct StoredDetail {
+    detail: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    counts: Option<TaskCounts>,
+}
+
+impl StoredDetail {
+    /// Of an older version it is plain text.
+    fn parse(text: String) -> Self {
+        serde_json::from_str(&text).unwrap_or(Self {
+            detail: text,
+            counts: None,
+        })
+    }
 }
 
 /// The result of starting a task.
@@ -39,12 +76,19 @@ const SELECT: &str =
     "SELECT task_id, kind, subject, status, detail, created_at, finished_at FROM tasks";
 
 fn task(row: &Row) -> Result<Task> {
+    let status = match row.text(3)? {
+        // Of an older version.
+        status if status == "error" => "failed".to_owned(),
+        status => status,
+    };
+    let StoredDetail { detail, counts } = StoredDetail::parse(row.text(4)?);
     Ok(Task {
         task_id: row.int(0)?,
         kind: row.text(1)?,
         subject: row.text(2)?,
-        status: row.text(3)?,
-        detail: row.text(4)?,
+        status,
+        detail,
+        counts,
         created_at: row.moment(5)?,
         finished_at: row.optional_moment(6)?,
     })
@@ -103,10 +147,11 @@ impl Store {
         Ok(StartedTask::Started(started))
     }
 
-    /// The latest tasks, newest first.
-    pub async fn tasks(&self, limit: u32) -> Result<Vec<Task>> {
-        let sql = format!("{SELECT} ORDER BY created_at DESC, task_id DESC LIMIT $1");
-        let values = [Value::Int(i64::from(limit))];
+    /// The newest tasks first; those before an earlier page with `before`.
+    pub async fn tasks(&self, before: Option<i64>, limit: u32) -> Result<Vec<Task>> {
+        let sql = format!("{SELECT} WHERE task_id < $1 ORDER BY task_id DESC LIMIT $2");
+        let before = before.unwrap_or(i64::MAX);
+        let values = [Value::Int(before), Value::Int(i64::from(limit))];
         let rows = self.rows(Statement::new(sql, values)).await?;
         rows.iter().map(task).collect()
     }
@@ -121,21 +166,22 @@ impl Store {
         rows.first().map(task).transpose()
     }
 
-    /// Finishes a task, with success or an error.
-    pub async fn finish_task(
-        &self,
-        id: i64,
-        result: std::result::Result<&str, &str>,
-    ) -> Result<()> {
+    /// Finishes a task.
+    pub async fn finish_task(&self, id: i64, result: &TaskResult) -> Result<()> {
         let now = self.now().await?;
-        let (status, detail) = match result {
-            Ok(detail) => ("done", detail),
-            Err(detail) => ("error", detail),
+        let status = match result.has_failed {
+            false => "done",
+            true => "failed",
         };
+        let detail = StoredDetail {
+            detail: storable(&result.detail),
+            counts: result.counts,
+        };
+        let detail = serde_json::to_string(&detail).unwrap_or_default();
         let sql = "UPDATE tasks SET status = $1, detail = $2, finished_at = $3 WHERE task_id = $4";
         let values = [
             Value::from(status),
-            Value::from(storable(detail)),
+            Value::from(detail),
             Value::from(now),
             Value::Int(id),
         ];

@@ -53,6 +53,8 @@ pub(crate) struct Config {
     services: BTreeMap<String, ServiceOptions>,
     /// Between two scheduled runs over all sources, if there are any.
     pub(crate) collect_interval: Option<Duration>,
+    collect_concurrency: usize,
+    collect_max_new: usize,
     pub(crate) retention: Retention,
     pub(crate) server: ServerConfig,
     pub(crate) demo: DemoConfig,
@@ -162,6 +164,8 @@ impl Config {
         PollOptions {
             max_new_urls_per_day: self.max_new_urls_per_day,
             services: self.services.clone(),
+            collect_concurrency: self.collect_concurrency,
+            collect_max_new: self.collect_max_new,
             ..PollOptions::default()
         }
     }
@@ -199,6 +203,8 @@ impl Config {
             collect_interval: Some(settings.get("collect.interval_minutes"))
                 .filter(|minutes| *minutes > 0)
                 .map(|minutes: u64| Duration::from_secs(minutes * 60)),
+            collect_concurrency: settings.get("collect.concurrency"),
+            collect_max_new: settings.get("collect.max_new_items"),
             retention: retention(settings),
             server: ServerConfig {
                 is_enabled: settings.get("server.enabled"),

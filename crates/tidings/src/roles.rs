@@ -79,13 +79,18 @@ impl Roles {
             lease: config.lease,
             ..FetchContext::new(client.clone(), store.clone())
         };
-        let poller = || Arc::new(Poller::new(context(), poll_options(config)));
+        // Shared by the loops and the server, which shows them.
+        let shared = PollOptions {
+            run_sinks: sinks::run_sinks(config)?,
+            ..config.poll_options()
+        };
+        let poller = || Arc::new(Poller::new(context(), poll_options(config, &shared)));
         let worker = || Arc::new(Worker::new(context(), fetch_options(config)));
         // Before the first document: its deliveries are queued when it is stored.
         let deliverer = match roles.contains(&Role::Deliver) {
             false => None,
             true => {
-                let deliverer = sinks::deliverer(config, store)?;
+                let deliverer = sinks::deliverer(config, store, &shared.metrics)?;
                 let registered = deliverer.register(|name| sinks::wants_duplicates(config, name));
                 registered.await.context("cannot register the sinks")?;
                 Some(Arc::new(deliverer))
@@ -93,7 +98,7 @@ impl Roles {
         };
         let server = match roles.contains(&Role::Serve) {
             false => None,
-            true => Some(serve(store, client.clone(), config).await?),
+            true => Some(serve(store, client.clone(), config, &shared).await?),
         };
         Ok(Self {
             dashboard: server.as_ref().map(|server| Dashboard {
@@ -200,7 +205,12 @@ impl Roles {
     }
 }
 
-async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server, Failure> {
+async fn serve(
+    store: &Store,
+    client: Client,
+    config: &Config,
+    shared: &PollOptions,
+) -> Result<Server, Failure> {
     let context = sinks::context(config)?;
     let search = config.sinks.iter().find_map(|sink| match &sink.config {
         SinkConfig::Search(search) => Some(search.folder(&context)),
@@ -213,7 +223,7 @@ async fn serve(store: &Store, client: Client, config: &Config) -> Result<Server,
         max_connections: max_connections(config.server.max_connections, open_files::limit()),
         search_folder: search,
         settings: config.server.settings.clone(),
-        poll: config.poll_options(),
+        poll: shared.clone(),
         ..ServerOptions::new(config.server.bind)
     };
     let server = Server::bind(options, store.clone(), client).await;
@@ -235,14 +245,14 @@ fn max_connections(configured: usize, open_files: Option<u64>) -> usize {
     fitting
 }
 
-fn poll_options(config: &Config) -> PollOptions {
+fn poll_options(config: &Config, shared: &PollOptions) -> PollOptions {
     PollOptions {
         // Whoever adds a source, here or elsewhere, waits for its first items.
         check_interval: Duration::from_secs(2),
         concurrency: config.poll_concurrency,
         lease: config.lease * 5,
         collect_interval: config.collect_interval,
-        ..config.poll_options()
+        ..shared.clone()
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use async_trait::async_trait;
 use tidings_document::Document;
-use tidings_engine::{DeliverOptions, Deliverer, PageArchive};
+use tidings_engine::{DeliverOptions, Deliverer, LoopMetrics, PageArchive};
 use tidings_net::Client;
-use tidings_sinks::{Context, Page, PageSource, Sink, build};
+use tidings_sinks::{Context, Page, PageSource, Sink, SinkConfig, build};
 use tidings_store::Store;
+use tracing::warn;
 
 use crate::config::{Config, NamedSink};
 use crate::failure::Failure;
@@ -54,8 +55,31 @@ pub(crate) fn build_one(sink: &NamedSink, context: &Context) -> Result<Box<dyn S
     build(&sink.name, &sink.config, context).map_err(|error| Failure::InvalidConfig(error.into()))
 }
 
+/// The sinks that show the last collection run. One that can't be built here is left
+/// out: a process that delivers refuses to start then, the others run without it.
+pub(crate) fn run_sinks(config: &Config) -> Result<Vec<Arc<dyn Sink>>, Failure> {
+    let shows_runs = |sink: &&NamedSink| matches!(sink.config, SinkConfig::Firestore(_));
+    let named: Vec<_> = config.sinks.iter().filter(shows_runs).collect();
+    if named.is_empty() {
+        return Ok(Vec::new());
+    }
+    let context = context(config)?;
+    let mut sinks: Vec<Arc<dyn Sink>> = Vec::new();
+    for sink in named {
+        match build(&sink.name, &sink.config, &context) {
+            Ok(built) => sinks.push(built.into()),
+            Err(error) => warn!(%error, "collection runs are not reported to this sink"),
+        }
+    }
+    Ok(sinks)
+}
+
 /// All sinks, and the loop that delivers to them.
-pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Failure> {
+pub(crate) fn deliverer(
+    config: &Config,
+    store: &Store,
+    metrics: &Arc<LoopMetrics>,
+) -> Result<Deliverer, Failure> {
     let context = context(config)?;
     let sinks: Result<Vec<_>, _> = config
         .sinks
@@ -67,7 +91,8 @@ pub(crate) fn deliverer(config: &Config, store: &Store) -> Result<Deliverer, Fai
         ..DeliverOptions::default()
     };
     let node = node::id(config.data_dir())?;
-    Ok(Deliverer::new(store.clone(), sinks?, options).on_node(node))
+    let deliverer = Deliverer::new(store.clone(), sinks?, options);
+    Ok(deliverer.with_metrics(metrics).on_node(node))
 }
 
 /// Whether a sink receives documents that duplicate the text of another.

@@ -26,9 +26,6 @@ const ONLY_FOR_TESTS: &[(&str, &str)] = &[
     ("described_routes", "tests try every route"),
     ("stages", "the benchmark of fetching shows them"),
     ("sqlite_version", "reports of benchmarks name it"),
-    // They wait for their callers.
-    ("write_metrics", "the state of a run in Firestore"),
-    ("write_run_state", "the state of a run in Firestore"),
 ];
 
 /// Crates of development: neither checked, nor callers.

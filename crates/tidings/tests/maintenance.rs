@@ -87,7 +87,10 @@ async fn old_rows_go_away(address: &str) {
     assert_eq!(who, ["new"]);
     assert_eq!(store.runs(None, 9).await.unwrap().len(), 1);
     assert_eq!(store.events_after(0, 9).await.unwrap().len(), 1);
-    assert!(store.tasks(9).await.unwrap().is_empty(), "kept for an hour");
+    assert!(
+        store.tasks(None, 9).await.unwrap().is_empty(),
+        "kept for an hour"
+    );
     assert_eq!(store.stats().await.unwrap().by_status["dead"], 2);
     let doctor = command(&["doctor", "--store", address], folder.path());
     let doctor = { doctor }.output().unwrap();

@@ -6,12 +6,14 @@ mod tidings;
 
 use serde_json::Value;
 use tidings::{Ended, Run};
-use tidings_sim::{FakeElasticsearch, SimClock, SimServer, WorldConfig};
+use tidings_sim::{FakeElasticsearch, FakeFirestore, FakeGorse, SimClock, SimServer, WorldConfig};
 
 struct Setup {
     runtime: tokio::runtime::Runtime,
     sim: SimServer,
     folder: tempfile::TempDir,
+    /// The environment of every process.
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Setup {
@@ -42,6 +44,7 @@ impl Setup {
             runtime,
             sim,
             folder,
+            environment: Vec::new(),
         }
     }
 
@@ -52,7 +55,11 @@ impl Setup {
             .join("tidings.toml")
             .display()
             .to_string();
-        Run::new(&[args, &["--config", &config]].concat()).run()
+        let run = Run::new(&[args, &["--config", &config]].concat());
+        let environment = self.environment.iter();
+        environment
+            .fold(run, |run, (name, value)| run.env(name, value))
+            .run()
     }
 
     fn ok(&self, args: &[&str]) -> String {
@@ -68,6 +75,11 @@ impl Setup {
 
     /// Adds the sites and runs until all deliveries are completed.
     fn fetch_and_deliver(&self) -> i64 {
+        self.fetch_and_deliver_until(|| true)
+    }
+
+    /// The same, and until something else has happened, too.
+    fn fetch_and_deliver_until(&self, has_happened: impl Fn() -> bool) -> i64 {
         for site in self.sim.world().sites() {
             self.ok(&["add", &site.home(), "--delay", "0"]);
         }
@@ -78,6 +90,7 @@ impl Setup {
             .display()
             .to_string();
         let running = tidings::command(&["run", "--config", &config], self.folder.path())
+            .envs(self.environment.iter().cloned())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -92,7 +105,7 @@ impl Setup {
             let states = self.ok(&["sink", "ls", "--json"]);
             let is_pending =
                 |line: &str| serde_json::from_str::<Value>(line).unwrap()["waiting"] != 0;
-            if is_done && !states.lines().any(is_pending) {
+            if is_done && !states.lines().any(is_pending) && has_happened() {
                 break count("fetched");
             }
         };
@@ -230,6 +243,118 @@ fn a_sink_is_tested_replayed_and_explained() {
         ended.stderr
     );
     let _keep = &setup.runtime;
+}
+
+#[test]
+fn gorse_and_firestore_share_ids_and_a_run_is_reported() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let gorse = runtime.block_on(FakeGorse::start()).unwrap();
+    let firestore = runtime.block_on(FakeFirestore::start()).unwrap();
+    let mut setup = Setup::new(&format!(
+        "[search]\nenabled = false\n[collect]\ninterval_minutes = 600\n\
+         [sinks.recommender]\nkind = 'gorse'\nurl = '{}'\n\
+         [sinks.content]\nkind = 'firestore'\nproject = 'demo'\n",
+        gorse.url()
+    ));
+    setup.environment = vec![("FIRESTORE_EMULATOR_HOST", firestore.host())];
+    let state = || firestore.documents("last_collection_run").remove("state");
+    setup.fetch_and_deliver_until(|| state().is_some());
+
+    let items: Vec<String> = gorse.items().into_keys().collect();
+    let documents: Vec<String> = firestore.documents("content").into_keys().collect();
+    assert_eq!(items, documents);
+    assert!(items.len() > 10 && items.iter().all(|id| id.len() == 20));
+
+    let number = |fields: &Value, name: &str| -> u64 {
+        let text = fields[name]["integerValue"].as_str();
+        text.unwrap_or_else(|| panic!("{name}: {fields}"))
+            .parse()
+            .unwrap()
+    };
+    let latest = firestore
+        .documents("collection_metrics")
+        .remove("latest")
+        .unwrap();
+    let latest = Value::Object(latest);
+    let sites = setup.sim.world().sites().count();
+    assert_eq!(number(&latest, "feedsAttempted"), sites as u64);
+    let state = Value::Object(state().unwrap());
+    let stats = state["perSourceStats"]["mapValue"]["fields"].as_object();
+    let stats = stats.unwrap();
+    assert_eq!(stats.len(), sites);
+    let (mut succeeded, mut items) = (0, 0);
+    for source in stats.values() {
+        let fields = &source["mapValue"]["fields"];
+        assert_eq!(number(fields, "attempted"), 1);
+        succeeded += number(fields, "succeeded");
+        items += number(fields, "items");
+    }
+    assert_eq!(number(&latest, "feedsSucceeded"), succeeded);
+    assert_eq!(number(&latest, "newItemsAdded"), items);
+    assert_eq!(number(&state, "totalItems"), items);
+
+    // A sink that was disabled is left alone, also by runs.
+    setup.ok(&["sink", "disable", "content"]);
+    let time = || firestore.documents("collection_metrics")["latest"]["timestamp"].clone();
+    let before = time();
+    setup.ok(&["collect"]);
+    assert_eq!(time(), before);
+    setup.ok(&["sink", "enable", "content"]);
+    setup.ok(&["collect"]);
+    assert_ne!(time(), before);
+}
+
+#[test]
+fn a_check_changes_nothing_on_the_server_and_install_does() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let index = runtime.block_on(FakeElasticsearch::start()).unwrap();
+    let setup = Setup::new(&format!(
+        "[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n",
+        index.url()
+    ));
+    let checked = setup.run(&["check", "--json"]).stdout;
+    assert!(checked.contains("tidings sink install index"), "{checked}");
+    let tested = setup.ok(&["sink", "test", "index"]);
+    assert!(tested.contains("raw_content will be created"), "{tested}");
+    assert_eq!(index.changes(), [""; 0]);
+
+    let installed = setup.json(&["sink", "install", "index"]);
+    assert_eq!(installed["ok"], true, "{installed}");
+    let expected = [
+        "PUT /_index_template/tidings-raw_content",
+        "PUT /raw_content-000001",
+    ];
+    assert_eq!(index.changes(), expected);
+    setup.ok(&["sink", "install", "index"]);
+    assert_eq!(index.changes().len(), 2, "what exists stays");
+    let search = setup.ok(&["sink", "install", "search"]);
+    assert_eq!(search, "search needs nothing on its server\n");
+    index.set_down(true);
+    assert_eq!(setup.run(&["sink", "install", "index"]).code, 1);
+}
+
+#[test]
+fn a_run_installs_what_sinks_need_before_the_first_document() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let index = runtime.block_on(FakeElasticsearch::start()).unwrap();
+    let setup = Setup::new(&format!(
+        "[sinks.index]\nkind = 'elasticsearch'\nurl = '{}'\n",
+        index.url()
+    ));
+    let config = setup.folder.path().join("tidings.toml");
+    let config = config.display().to_string();
+    let running = tidings::command(&["run", "--config", &config], setup.folder.path())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+    while index.indices().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "it takes too long");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(tidings::terminate(running), Some(0));
+    assert_eq!(index.indices(), ["raw_content-000001"]);
 }
 
 #[test]

@@ -3,13 +3,15 @@
 //! share is submitted; the rest comes with the next run. A source that fails or
 //! hangs affects no other. Only one run at a time, over all machines.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use thiserror::Error;
 use tidings_adapters::{AdapterErrorKind, Pull, adapter};
 use tidings_store::{
-    FeedClaim, Moment, Newness, SharedValue, Source, Store, StoreError, Submission, Verdict,
+    FeedClaim, FrontierId, Moment, Newness, SharedValue, Source, Store, StoreError, Submission,
+    Verdict,
 };
 use tokio::task::JoinSet;
 
@@ -101,6 +103,8 @@ struct ListedSource {
 pub(super) struct Offer {
     seen: usize,
     pub(super) new: Vec<Submission>,
+    /// New as well, but left to another source of the run.
+    repeated: Vec<FrontierId>,
     /// Of a service: its claim, and the pull with the new cursor.
     pub(super) pulled: Option<(FeedClaim, Pull)>,
 }
@@ -111,6 +115,15 @@ const LEASE_KEY: &str = "collect";
 const RUN_LEASE: Duration = Duration::from_secs(120);
 
 impl Poller {
+    /// Options of a run over all sources, as this poller is configured.
+    pub fn collect_options(&self) -> CollectOptions {
+        CollectOptions {
+            concurrency: self.options.collect_concurrency,
+            max_new: self.options.collect_max_new,
+            ..CollectOptions::default()
+        }
+    }
+
     /// One run. `on_source` is called for each source when it is listed.
     pub async fn collect(
         self: &std::sync::Arc<Self>,
@@ -140,6 +153,12 @@ impl Poller {
             Err(error) => serde_json::json!({ "error": error.to_string() }).to_string(),
         };
         store.finish_run(run_id, &metrics).await?;
+        if let Ok(collected) = &passed {
+            // While the lease is held: an earlier run never overwrites a later one.
+            let report = self.report_run(collected, &options.retry_delays);
+            // Boxed: the compiler limits how deep futures nest.
+            Box::pin(report).await;
+        }
         extend(store, lease, Duration::ZERO).await?;
         passed
     }
@@ -172,6 +191,8 @@ impl Poller {
         }
         // The order of the responses must not matter.
         listed.sort_by(|a, b| a.source.name.cmp(&b.source.name));
+        keep_first(&mut listed);
+        let mut submitted = HashSet::new();
         let demands: Vec<usize> = listed.iter().map(ListedSource::demand).collect();
         let shares = shares(&demands, options.max_new);
         let mut collected = Collected {
@@ -181,7 +202,7 @@ impl Poller {
         for (source, share) in listed.into_iter().zip(shares) {
             let mut line = source.report(share);
             if !options.dry_run
-                && let Err(error) = self.submit_share(source, share).await
+                && let Err(error) = self.submit_share(source, share, &mut submitted).await
             {
                 line.error = Some(error.to_string());
                 line.items_left += line.items_new;
@@ -231,6 +252,7 @@ impl Poller {
         Ok(Ok(Offer {
             seen: listed.len(),
             new: self.unknown(listed).await?,
+            repeated: Vec::new(),
             pulled: None,
         }))
     }
@@ -293,6 +315,7 @@ impl Poller {
         Ok(Ok(Offer {
             seen: pull.items.len(),
             new: self.unknown(listed.submissions).await?,
+            repeated: Vec::new(),
             pulled: Some((claim, pull)),
         }))
     }
@@ -305,17 +328,23 @@ impl Poller {
         Ok(new.map(|(submission, _)| submission).collect())
     }
 
-    /// Submits the share of a source. A service whose share was cut is pulled again
-    /// with the same cursor.
-    async fn submit_share(&self, listed: ListedSource, share: usize) -> Result<(), CollectError> {
+    /// Submits the share of a source, and adds it to what this run has submitted. A
+    /// service of which something was left is pulled again with the same cursor.
+    async fn submit_share(
+        &self,
+        listed: ListedSource,
+        share: usize,
+        submitted: &mut HashSet<FrontierId>,
+    ) -> Result<(), CollectError> {
         let store = &self.context.store;
         let Ok(offer) = listed.offer else {
             return Ok(());
         };
-        let is_whole = share >= offer.new.len();
-        let verdicts = store
-            .submit(&offer.new[..share.min(offer.new.len())])
-            .await?;
+        let new = &offer.new[..share.min(offer.new.len())];
+        let verdicts = store.submit(new).await?;
+        submitted.extend(new.iter().map(|submission| submission.target.id()));
+        let is_whole =
+            share >= offer.new.len() && offer.repeated.iter().all(|id| submitted.contains(id));
         let new = verdicts.iter().filter(|verdict| **verdict == Verdict::New);
         let source_id = listed.source.source_id;
         store.count_new_urls(source_id, new.count() as u64).await?;
@@ -372,8 +401,25 @@ impl Collected {
     }
 }
 
+/// Leaves each URL to the first source that lists it: a run counts it once.
+fn keep_first(listed: &mut [ListedSource]) {
+    let mut seen = HashSet::new();
+    let offers = listed.iter_mut().filter_map(|one| one.offer.as_mut().ok());
+    for offer in offers {
+        let repeated = &mut offer.repeated;
+        offer.new.retain(|submission| {
+            let id = submission.target.id();
+            let is_first = seen.insert(id);
+            if !is_first {
+                repeated.push(id);
+            }
+            is_first
+        });
+    }
+}
+
 /// The selected sources; an unknown name is an error.
-async fn selected(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectError> {
+pub(super) async fn selected(store: &Store, names: &[String]) -> Result<Vec<Source>, CollectError> {
     let mut sources = Vec::new();
     for name in names {
         let found = store.source_named(name).await?;
@@ -393,14 +439,19 @@ async fn selected(store: &Store, names: &[String]) -> Result<Vec<Source>, Collec
     }
 }
 
+/// The lease of the last run, unless one is in progress.
+pub(super) async fn last_lease(store: &Store) -> Result<Option<SharedValue>, CollectError> {
+    let (now, seen) = (store.now().await?, store.shared_value(LEASE_KEY).await?);
+    match seen {
+        Some(mark) if mark.at > now => Err(CollectError::Running(mark.at)),
+        seen => Ok(seen),
+    }
+}
+
 /// Takes the lease of a run, unless another run holds it.
 async fn begin(store: &Store) -> Result<SharedValue, CollectError> {
-    let (now, seen) = (store.now().await?, store.shared_value(LEASE_KEY).await?);
-    if let Some(mark) = &seen
-        && mark.at > now
-    {
-        return Err(CollectError::Running(mark.at));
-    }
+    let seen = last_lease(store).await?;
+    let now = store.now().await?;
     let mark = SharedValue {
         value: String::new(),
         n: seen.as_ref().map_or(0, |mark| mark.n) + 1,

@@ -15,8 +15,8 @@ use super::{PollOutcome, PollReport, Poller};
 use crate::rng::random;
 use crate::sources::SourceSettings;
 
-/// Failures in a row after which an error is logged, once.
-const LOG_ERROR_AFTER: i64 = 10;
+/// Failures in a row after which an error is logged, once, and an alert is due.
+pub const MANY_FAILURES: i64 = 10;
 
 impl Poller {
     /// Ingests, schedules and stores the end of a poll. `None` when its lease was
@@ -59,7 +59,9 @@ impl Poller {
         };
         let store = &self.context.store;
         let is_completed = store.complete_poll(poll.claim, &result).await?;
-        if !is_completed {
+        if is_completed {
+            self.options.metrics.record_poll(outcome.as_str());
+        } else {
             info!(
                 feed = report.url,
                 "lease of the feed lost; poll not recorded"
@@ -191,10 +193,10 @@ fn record_error(poll: &mut FeedPoll<'_>, error: Option<&PollError>, new: usize) 
         feed.paused_reason = Some(error.message.clone());
         info!(feed = feed.url, "feed gone; paused");
     }
-    if feed.consecutive_errors == LOG_ERROR_AFTER {
+    if feed.consecutive_errors == MANY_FAILURES {
         error!(
             feed = feed.url,
-            failures = LOG_ERROR_AFTER,
+            failures = MANY_FAILURES,
             error = error.message,
             "feed keeps failing"
         );

@@ -1,11 +1,13 @@
-//! Polls one source now, on request of a user: at most once per minute, enforced by
-//! the store. A preview shows what would be new, at any time, and writes nothing.
+//! Polls one source now, on request of a user: a task, at most once per minute, which
+//! the store enforces. A preview shows what would be new, at any time, and writes nothing.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use tidings_store::{Moment, Newness, Result, Source, StartedTask, Submission};
+use tidings_store::{
+    Moment, Newness, Result, Source, StartedTask, Submission, Task, TaskCounts, TaskResult,
+};
 
 use super::{CollectOptions, PollOutcome, PollReport, Poller};
 use crate::sources::SourceSettings;
@@ -23,6 +25,24 @@ pub enum PolledSource {
     },
     /// The feed is being polled right now, or its host is busy.
     Busy,
+    NoFeed,
+}
+
+/// A poll on request that was recorded, and has not begun.
+#[derive(Debug)]
+pub struct PollTask {
+    pub task: Task,
+    feed_id: i64,
+}
+
+/// The result of starting a poll on request.
+#[derive(Debug)]
+pub enum StartedPoll {
+    Started(PollTask),
+    /// It was polled on request less than a minute ago.
+    TooSoon {
+        last: Moment,
+    },
     NoFeed,
 }
 
@@ -55,32 +75,68 @@ impl SeenItem {
 }
 
 impl Poller {
-    /// Polls the main feed of a source now, recorded as a task.
-    pub async fn poll_source(&self, source: &Source) -> Result<PolledSource> {
+    /// Records a poll of the main feed of a source as a task, which
+    /// [`Poller::finish_poll`] does.
+    pub async fn start_poll(&self, source: &Source) -> Result<StartedPoll> {
         let store = &self.context.store;
         let Some(feed) = self.feed_of(source).await? else {
-            return Ok(PolledSource::NoFeed);
+            return Ok(StartedPoll::NoFeed);
         };
         let subject = format!("source:{}", source.source_id);
-        let task = match store.start_task("poll", &subject, MIN_INTERVAL).await? {
-            StartedTask::Started(task) => task,
-            StartedTask::TooSoon { last } => return Ok(PolledSource::TooSoon { last }),
+        let started = store.start_task("poll", &subject, MIN_INTERVAL).await?;
+        Ok(match started {
+            StartedTask::TooSoon { last } => StartedPoll::TooSoon { last },
+            StartedTask::Started(task) => StartedPoll::Started(PollTask {
+                task,
+                feed_id: feed.feed_id,
+            }),
+        })
+    }
+
+    /// Polls, and finishes the task with what was found.
+    pub async fn finish_poll(&self, started: PollTask) -> Result<PolledSource> {
+        let polled = self.poll_now(started.feed_id).await;
+        let failed = |detail: String, counts| TaskResult {
+            has_failed: true,
+            detail,
+            counts,
         };
-        let ended = self.poll_now(feed.feed_id).await;
-        let result = match &ended {
-            Err(error) => Err(error.to_string()),
-            Ok(None) => Err("the feed or its host is busy".to_owned()),
-            Ok(Some(poll)) if poll.outcome == PollOutcome::Failed => {
-                Err(poll.error.clone().unwrap_or_default())
+        let result = match &polled {
+            Err(error) => failed(error.to_string(), None),
+            Ok(None) => failed("the feed or its host is busy".to_owned(), None),
+            Ok(Some(poll)) => {
+                let has_failed = poll.outcome == PollOutcome::Failed;
+                let counts = Some(TaskCounts {
+                    sources_attempted: 1,
+                    sources_succeeded: u64::from(!has_failed),
+                    items_seen: poll.items_seen as u64,
+                    items_new: poll.items_new as u64,
+                });
+                match has_failed {
+                    true => failed(poll.error.clone().unwrap_or_default(), counts),
+                    false => TaskResult {
+                        has_failed,
+                        detail: format!("{} items, {} new", poll.items_seen, poll.items_new),
+                        counts,
+                    },
+                }
             }
-            Ok(Some(poll)) => Ok(format!("{} items, {} new", poll.items_seen, poll.items_new)),
         };
-        let result = result.as_ref().map(String::as_str).map_err(String::as_str);
-        let finished = store.finish_task(task.task_id, result).await;
+        let store = &self.context.store;
+        let finished = store.finish_task(started.task.task_id, &result).await;
         // The error of the poll is the cause, if there are two.
-        let ended = ended?;
+        let polled = polled?;
         finished?;
-        Ok(ended.map_or(PolledSource::Busy, PolledSource::Polled))
+        Ok(polled.map_or(PolledSource::Busy, PolledSource::Polled))
+    }
+
+    /// Polls the main feed of a source now, recorded as a task.
+    pub async fn poll_source(&self, source: &Source) -> Result<PolledSource> {
+        match self.start_poll(source).await? {
+            StartedPoll::Started(started) => self.finish_poll(started).await,
+            StartedPoll::TooSoon { last } => Ok(PolledSource::TooSoon { last }),
+            StartedPoll::NoFeed => Ok(PolledSource::NoFeed),
+        }
     }
 
     /// Claims and polls a feed; `None` when it or its host is busy.
@@ -135,7 +191,7 @@ impl Poller {
     ) -> Result<std::result::Result<Vec<SeenItem>, String>> {
         let options = CollectOptions {
             dry_run: true,
-            ..CollectOptions::default()
+            ..self.collect_options()
         };
         let offer = match self.pull_offer(source, settings, &options).await? {
             Ok(offer) => offer,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidings_store::SharedValue;
 use tracing::{info, warn};
 
-use super::{CollectError, CollectOptions, Poller};
+use super::{CollectError, Poller};
 
 /// The shared value that holds when the next run is due.
 const DUE_KEY: &str = "collect_due";
@@ -61,7 +61,9 @@ impl Poller {
         {
             return Ok(RETRY_DELAY.min(interval));
         }
-        match self.collect(&CollectOptions::default(), |_| {}).await {
+        let options = self.collect_options();
+        // Boxed: the compiler limits how deep futures nest.
+        match Box::pin(self.collect(&options, |_| {})).await {
             Ok(collected) => info!(
                 sources = collected.attempted,
                 failed = collected.attempted - collected.succeeded,

@@ -1,5 +1,5 @@
 //! Metrics for Prometheus in the OpenMetrics text format. Totals are read from the
-//! store at each scrape. The only label that is not a fixed word is the name of a
+//! store at each scrape; requests, polls and batches are those of this process. The only label that is not a fixed word is the name of a
 //! sink, which comes from the configuration.
 
 use std::sync::atomic::AtomicU64;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use tidings_engine::MANY_FAILURES;
 use tidings_net::MemoryUse;
 use tidings_store::{ConnectionCounts, MaintenanceReport, Moment, OutboxState, Stats};
 
@@ -86,11 +87,26 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
     let polls: Counter = Counter::default();
     polls.inc_by(store.polls().await? as u64);
     registry.register("polls", "Finished polls of feeds", polls);
+    let (failing, broken) = store.failing_feeds(MANY_FAILURES).await?;
+    gauge(
+        &mut registry,
+        "failing_feeds",
+        "Feeds and sitemaps whose last poll failed",
+        failing as i64,
+    );
+    gauge(
+        &mut registry,
+        "broken_feeds",
+        "Feeds and sitemaps that failed at least 10 times in a row",
+        broken as i64,
+    );
     let (now, sinks) = (store.now().await?, store.outbox().await?);
     register_sinks(&mut registry, &sinks, now);
     let report = store.maintenance_report().await?;
     register_maintenance(&mut registry, report.as_ref());
     register_memory(&mut registry, app.client.memory().usage());
+    app.client.metrics().register(&mut registry);
+    app.options.poll.metrics.register(&mut registry);
     app.request_metrics.register(&mut registry);
     let streams = app.streams.count() as i64;
     gauge(&mut registry, "streams", "Open live streams", streams);

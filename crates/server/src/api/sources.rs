@@ -9,13 +9,14 @@ use http::{HeaderValue, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json, json};
 use tidings_engine::{
-    ListFormat, PolledSource, SelectorSettings, SourceDraft, SourceSettings, StoreRobotsCache,
-    add_source, change_source, import_list, list_end, list_start, read_list, write_row,
+    ListFormat, PolledSource, SelectorSettings, SourceDraft, SourceSettings, StartedPoll,
+    StoreRobotsCache, add_source, change_source, import_list, list_end, list_start, read_list,
+    write_row,
 };
 use tidings_extract::{Options, Page, Selector, Selectors, When, extract};
 use tidings_feed::discovery::Ranked;
 use tidings_net::{Failure, Purpose, Redirects, Request, RobotsGate};
-use tidings_store::{Feed, Source};
+use tidings_store::{Feed, Moment, Source};
 use tidings_url::FetchUrl;
 
 use crate::app::App;
@@ -138,12 +139,23 @@ pub(crate) async fn poll_source(request: CheckedRequest) -> HandlerResult {
             Err(why) => Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, why)),
         };
     }
-    match poll_now(&request.app, source).await? {
-        PolledSource::Polled(poll) => json(&json!({ "result": "polled", "poll": poll })),
-        PolledSource::TooSoon { last } => Err(Problem::too_many(
-            60,
-            &format!("the source was polled at {last}; it can be polled once per minute"),
-        )),
+    let poller = Arc::clone(&request.app.poller);
+    let started = match poller.start_poll(&source).await? {
+        StartedPoll::Started(started) => started,
+        StartedPoll::TooSoon { last } => return Err(polled_too_soon(last)),
+        StartedPoll::NoFeed => return Err(no_feed()),
+    };
+    let task_id = started.task.task_id;
+    // In a task of its own: a client that disconnects must not cancel a poll.
+    let poll = tokio::spawn(async move { poller.finish_poll(started).await });
+    if !request.params.waits() {
+        return json_with_status(StatusCode::ACCEPTED, &json!({ "task_id": task_id }));
+    }
+    match poll.await.map_err(Problem::internal)?? {
+        PolledSource::Polled(poll) => {
+            json(&json!({ "result": "polled", "task_id": task_id, "poll": poll }))
+        }
+        PolledSource::TooSoon { last } => Err(polled_too_soon(last)),
         PolledSource::Busy => Err(Problem {
             retry_after: Some(10),
             ..Problem::new(
@@ -151,11 +163,20 @@ pub(crate) async fn poll_source(request: CheckedRequest) -> HandlerResult {
                 "the feed or its host is busy; retry in 10 s",
             )
         }),
-        PolledSource::NoFeed => Err(Problem::new(
-            StatusCode::CONFLICT,
-            "the source has no feed yet; the poller is discovering one",
-        )),
+        PolledSource::NoFeed => Err(no_feed()),
     }
+}
+
+fn polled_too_soon(last: Moment) -> Problem {
+    let why = format!("the source was polled at {last}; it can be polled once per minute");
+    Problem::too_many(60, &why)
+}
+
+fn no_feed() -> Problem {
+    Problem::new(
+        StatusCode::CONFLICT,
+        "the source has no feed yet; the poller is discovering one",
+    )
 }
 
 /// Polls in a task of its own: a client that disconnects must not cancel a poll.

@@ -8,13 +8,19 @@ use crate::problem::Problem;
 use crate::request::CheckedRequest;
 use crate::response::{HandlerResult, List, json};
 
+pub(crate) async fn list(request: CheckedRequest) -> HandlerResult {
+    let (limit, before) = (request.params.limit()?, request.params.parsed("after")?);
+    let tasks = request.app.store.tasks(before, limit + 1).await?;
+    json(&List::page(tasks, limit, |task| task.task_id.to_string()))
+}
+
 pub(crate) async fn task(request: CheckedRequest) -> HandlerResult {
     let id: i64 = request.params.required("id")?;
     let task = request.app.store.task(id).await?;
     json(&task.ok_or_else(|| {
         Problem::new(
             StatusCode::NOT_FOUND,
-            format!("task {id} not found; tasks are deleted after an hour"),
+            format!("task {id} not found; tasks are kept for retention.tasks_hours"),
         )
     })?)
 }

@@ -24,6 +24,17 @@ const DRY_RUN: Param = Param::optional(
     "report the result, write nothing",
 );
 
+const DRY: Param = Param::optional(
+    "dry",
+    ParamKind::Flag,
+    "report the result, write nothing; as `dry_run` of the body",
+);
+const WAIT: Param = Param::optional(
+    "wait",
+    ParamKind::Flag,
+    "false: respond with 202 and the id of the task at once",
+);
+
 const fn get(path: &'static str, summary: &'static str, handler: Handler) -> Route {
     Route::new(Method::Get, path, VIEWER, summary, handler)
 }
@@ -74,7 +85,7 @@ pub(super) static ROUTES: &[Route] = &[
     delete("/api/v1/sources/{id}", "Delete source; its documents stay", handler!(api::sources::remove)).params(&[ID]).response("Changed"),
     post("/api/v1/sources/{id}/enable", "Resume source", handler!(api::sources::enable)).params(&[ID]).response("Source"),
     post("/api/v1/sources/{id}/disable", "Pause source, with a reason", handler!(api::sources::disable)).params(&[ID]).body(RequestBody::Json("Reason")).response("Source"),
-    post("/api/v1/sources/{id}/poll", "Poll source now, at most once per minute", handler!(api::sources::poll_source)).params(&[ID, DRY_RUN]).response("PolledSource").timeout(120),
+    post("/api/v1/sources/{id}/poll", "Poll source now, at most once per minute", handler!(api::sources::poll_source)).params(&[ID, DRY_RUN, WAIT]).response("PolledSource").timeout(120),
     get("/api/v1/sources/{id}/fetch-log", "Fetch log of its feeds", handler!(api::sources::fetch_log)).params(&[ID, LIMIT]).response("FetchLog"),
 
     get("/api/v1/hosts", "List hosts", handler!(api::hosts::list)).params(&[LIMIT, AFTER]).response("HostList"),
@@ -105,13 +116,14 @@ pub(super) static ROUTES: &[Route] = &[
     post("/api/v1/sinks/{sink}/retry", "Retry dead letters", handler!(api::sinks::retry)).params(&[SINK]).response("RetriedDeadLetters"),
     post("/api/v1/sinks/{sink}/replay", "Replay all documents, or those fetched since a time", handler!(api::sinks::replay)).params(&[SINK]).body(RequestBody::Json("Replay")).response("Changed").timeout(300),
 
-    get("/api/v1/tasks/{id}", "Show task and its status", handler!(api::tasks::task)).params(&[ID]).response("Task"),
+    get("/api/v1/tasks", "List tasks, the newest first", handler!(api::tasks::list)).params(&[LIMIT, AFTER_ID]).response("TaskList"),
+    get("/api/v1/tasks/{id}", "Show task with its status and counts", handler!(api::tasks::task)).params(&[ID]).response("Task"),
     get("/api/v1/runs", "List collection runs", handler!(api::tasks::runs)).params(&[LIMIT, AFTER_ID]).response("RunList"),
     get("/api/v1/events", "Stream URL events (SSE); Last-Event-ID resumes", handler!(api::stream::events))
         .params(&[AFTER_ID]).response("text/event-stream"),
 
     post("/collect", "Poll all or some sources once and submit new items", handler!(api::collect::run))
-        .body(RequestBody::Json("CollectRequest")).response("Collected").timeout(1800).expensive(Expensive::Collect),
+        .params(&[DRY, WAIT]).body(RequestBody::Json("CollectRequest")).response("Collected").timeout(1800).expensive(Expensive::Collect),
     get("/collect/test", "Preview one source; writes nothing", handler!(api::collect::preview)).role(Role::Operator)
         .params(&[Param::required("source", ParamKind::Text, "name of the source")]).response("CheckedSource").timeout(180).expensive(Expensive::Test),
 

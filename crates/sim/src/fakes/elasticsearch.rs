@@ -83,6 +83,7 @@ struct State {
     authorization: Option<String>,
     bulk_sizes: Vec<usize>,
     paths: BTreeSet<String>,
+    changes: Vec<String>,
 }
 
 /// A running fake; it ends when it is dropped.
@@ -183,6 +184,11 @@ impl FakeElasticsearch {
         lock(&self.state).bulk_sizes.clone()
     }
 
+    /// The requests that could change something, in order.
+    pub fn changes(&self) -> Vec<String> {
+        lock(&self.state).changes.clone()
+    }
+
     /// Every path with its query that was requested.
     pub fn paths(&self) -> BTreeSet<String> {
         lock(&self.state).paths.clone()
@@ -208,6 +214,9 @@ impl State {
             return Reply::Lost;
         }
         self.paths.insert(format!("{}?{}", call.path, call.query));
+        if call.method != "GET" && call.path != "/_mget" {
+            self.changes.push(format!("{} {}", call.method, call.path));
+        }
         let wanted = self.authorization.as_deref();
         if wanted.is_some() && call.header("authorization") != wanted {
             let given = call.header("authorization").unwrap_or("nothing");

@@ -1,6 +1,7 @@
 //! Installs what the first document needs: the index template and the index behind
-//! its alias; and compares an existing mapping with ours. Changes nothing that
-//! exists but an older template of ours, and adds fields that an older index lacks.
+//! its alias; looks whether they are there, and compares an existing mapping with
+//! ours. Changes nothing that exists but an older template of ours, and adds fields
+//! that an older index lacks.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +16,7 @@ use crate::sink::Verdict;
 
 impl Elasticsearch {
     /// Installs the template and the alias, once.
-    pub(super) async fn install(&self, now: Timestamp) -> Result<(), Verdict> {
+    pub(super) async fn ensure_installed(&self, now: Timestamp) -> Result<(), Verdict> {
         let mut is_installed = self.is_installed.lock().await;
         if !*is_installed {
             self.install_template(now).await?;
@@ -28,30 +29,57 @@ impl Elasticsearch {
         Ok(())
     }
 
-    async fn install_template(&self, now: Timestamp) -> Result<(), Verdict> {
-        let (name, pattern) = if self.per_source {
-            ("tidings-per-source".to_owned(), "*_raw_content".to_owned())
-        } else {
-            (
-                format!("tidings-{}", self.index),
-                format!("{}-*", self.index),
-            )
-        };
-        let path = format!("/_index_template/{name}");
-        let found = self.request(Method::GET, &path, None).await?;
-        let version = json_of(&found)["index_templates"][0]["index_template"]["version"].as_u64();
-        match found.status {
-            // The template of a newer version has all fields that we need.
-            200 if version.is_some_and(|version| version >= template::VERSION) => return Ok(()),
-            200 | 404 => {}
-            _ => return Err(self.endpoint.retry_verdict(&found, now)),
+    pub(super) fn template_name(&self) -> String {
+        match self.per_source {
+            true => "tidings-per-source".to_owned(),
+            false => format!("tidings-{}", self.index),
         }
+    }
+
+    /// The version of the template on the server, if it is there.
+    async fn template_version(&self, now: Timestamp) -> Result<Option<u64>, Verdict> {
+        let path = format!("/_index_template/{}", self.template_name());
+        let found = self.request(Method::GET, &path, None).await?;
+        let version = &json_of(&found)["index_templates"][0]["index_template"]["version"];
+        match found.status {
+            200 => Ok(Some(version.as_u64().unwrap_or(0))),
+            404 => Ok(None),
+            _ => Err(self.endpoint.retry_verdict(&found, now)),
+        }
+    }
+
+    /// Whether the template is there, or what will install it.
+    pub(super) async fn template_state(&self, now: Timestamp) -> Result<String, String> {
+        let (template, sink) = (self.template_name(), &self.name);
+        let installs = format!("`tidings run` installs it, or: tidings sink install {sink}");
+        Ok(
+            match self.template_version(now).await.map_err(error_text)? {
+                None => format!("{template} is not installed yet; {installs}"),
+                Some(version) if version < template::VERSION => {
+                    format!("{template} has version {version}; {installs}")
+                }
+                Some(_) => format!("{template} is installed"),
+            },
+        )
+    }
+
+    async fn install_template(&self, now: Timestamp) -> Result<(), Verdict> {
+        // The template of a newer version has all fields that we need.
+        let version = self.template_version(now).await?;
+        if version.is_some_and(|version| version >= template::VERSION) {
+            return Ok(());
+        }
+        let pattern = match self.per_source {
+            true => "*_raw_content".to_owned(),
+            false => format!("{}-*", self.index),
+        };
+        let path = format!("/_index_template/{}", self.template_name());
         let template = Body::json(&template::template(&pattern));
         let response = self.request(Method::PUT, &path, Some(template)).await?;
         if response.is_success() {
             info!(
                 sink = self.name,
-                template = name,
+                template = self.template_name(),
                 "installed the index template"
             );
             Ok(())
@@ -143,6 +171,9 @@ impl Elasticsearch {
             .request(Method::GET, &path, None)
             .await
             .map_err(error_text)?;
+        if response.status == 404 {
+            return Ok(format!("{} will be created", self.index));
+        }
         if !response.is_success() {
             return Err(self.endpoint.describe_error(&response));
         }

@@ -1,83 +1,123 @@
 //! The two documents in which older collectors report their last run, so that
-//! their readers continue to work.
-
-use std::collections::BTreeMap;
-use std::time::Duration;
+//! their readers continue to work: `collection_metrics/latest` and
+//! `last_collection_run/state`.
 
 use jiff::Timestamp;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
+use super::Firestore;
 use super::values::{integer, list, map, moment, text};
-use super::{Firestore, number_map, signed};
+use crate::run_report::{RunReport, SourceReport};
 
-/// `collection_metrics/latest`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CollectionMetrics {
-    pub timestamp: Timestamp,
-    pub feeds_attempted: u64,
-    pub feeds_succeeded: u64,
-    pub new_items_added: u64,
-    pub total_items_in_firestore: u64,
-    /// Written in milliseconds.
-    pub duration: Duration,
-    pub errors: Vec<SourceError>,
-}
+/// Bytes of errors or of sources: a document may have 1 MiB.
+const MAX_BYTES: usize = 700_000;
 
-/// The error of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceError {
-    pub source: String,
-    pub error: String,
-}
-
-/// `last_collection_run/state`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunState {
-    pub timestamp: Timestamp,
-    pub total_items: u64,
-    /// New items of each source.
-    pub per_source: BTreeMap<String, u64>,
-}
+/// Characters of one error.
+const MAX_ERROR: usize = 500;
 
 impl Firestore {
-    pub async fn write_metrics(
-        &self,
-        metrics: &CollectionMetrics,
-        now: Timestamp,
-    ) -> Result<(), String> {
-        let error = |error: &SourceError| {
-            let fields = [
-                ("source".to_owned(), text(&error.source)),
-                ("error".to_owned(), text(&error.error)),
-            ];
-            map(Map::from_iter(fields))
-        };
-        let millis = i64::try_from(metrics.duration.as_millis()).unwrap_or(i64::MAX);
-        let fields = [
-            ("timestamp", moment(metrics.timestamp)),
-            ("feedsAttempted", integer(signed(metrics.feeds_attempted))),
-            ("feedsSucceeded", integer(signed(metrics.feeds_succeeded))),
-            ("newItemsAdded", integer(signed(metrics.new_items_added))),
-            (
-                "totalItemsInFirestore",
-                integer(signed(metrics.total_items_in_firestore)),
-            ),
-            ("duration", integer(millis)),
-            ("errors", list(metrics.errors.iter().map(error))),
-        ];
-        let named = fields.map(|(name, value)| (name.to_owned(), value));
-        self.replace("collection_metrics/latest", Map::from_iter(named), now)
+    /// Replaces both documents.
+    pub(super) async fn write_run(&self, run: &RunReport, now: Timestamp) -> Result<(), String> {
+        let total = self.count(now).await?;
+        let metrics = metrics(run, total, now);
+        self.replace("collection_metrics/latest", metrics, now)
+            .await?;
+        self.replace("last_collection_run/state", state(run, now), now)
             .await
     }
+}
 
-    pub async fn write_run_state(&self, state: &RunState, now: Timestamp) -> Result<(), String> {
-        let fields = [
-            ("timestamp", moment(state.timestamp)),
-            ("totalItems", integer(signed(state.total_items))),
-            ("perSourceStats", number_map(&state.per_source)),
-        ];
-        let named = fields.map(|(name, value)| (name.to_owned(), value));
-        self.replace("last_collection_run/state", Map::from_iter(named), now)
-            .await
+fn metrics(run: &RunReport, total: u64, now: Timestamp) -> Map<String, Value> {
+    let failed = |source: &SourceReport| {
+        let error: String = source.error.as_deref()?.chars().take(MAX_ERROR).collect();
+        Some(object([
+            ("source", text(&source.name)),
+            ("error", text(&error)),
+        ]))
+    };
+    let millis = u64::try_from(run.duration.as_millis()).unwrap_or(u64::MAX);
+    fields([
+        ("timestamp", moment(now)),
+        ("feedsAttempted", count(run.sources.len() as u64)),
+        ("feedsSucceeded", count(run.succeeded() as u64)),
+        ("newItemsAdded", count(run.items_new())),
+        ("totalItemsInFirestore", count(total)),
+        ("duration", count(millis)),
+        (
+            "errors",
+            list(fitting(run.sources.iter().filter_map(failed))),
+        ),
+    ])
+}
+
+fn state(run: &RunReport, now: Timestamp) -> Map<String, Value> {
+    let stats = |source: &SourceReport| {
+        let stats = object([
+            ("attempted", count(1)),
+            ("succeeded", count(u64::from(source.error.is_none()))),
+            ("items", count(source.items_new)),
+        ]);
+        (source.name.clone(), stats)
+    };
+    let size = |(name, stats): &(String, Value)| name.len() + stats.to_string().len();
+    let per_source = within(run.sources.iter().map(stats), size);
+    fields([
+        ("timestamp", moment(now)),
+        ("totalItems", count(run.items_new())),
+        ("perSourceStats", map(per_source.collect())),
+    ])
+}
+
+/// The first values, as many as a document has room for.
+fn fitting(values: impl Iterator<Item = Value>) -> impl Iterator<Item = Value> {
+    within(values, |value| value.to_string().len())
+}
+
+fn within<T>(
+    values: impl Iterator<Item = T>,
+    size: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = T> {
+    let mut bytes = 0;
+    values.take_while(move |value| {
+        bytes += size(value);
+        bytes <= MAX_BYTES
+    })
+}
+
+fn count(number: u64) -> Value {
+    integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn object<const N: usize>(named: [(&str, Value); N]) -> Value {
+    map(fields(named))
+}
+
+fn fields<const N: usize>(named: [(&str, Value); N]) -> Map<String, Value> {
+    let named = named.map(|(name, value)| (name.to_owned(), value));
+    Map::from_iter(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_over_very_many_sources_fits_into_a_document() {
+        let source = |n: usize| SourceReport {
+            name: format!("source {n}"),
+            items_new: 1,
+            error: Some("é".repeat(1000)),
+        };
+        let run = RunReport {
+            sources: (0..20_000).map(source).collect(),
+            ..RunReport::default()
+        };
+        for written in [
+            metrics(&run, 1, Timestamp::UNIX_EPOCH),
+            state(&run, Timestamp::UNIX_EPOCH),
+        ] {
+            let bytes = Value::Object(written).to_string().len();
+            assert!((MAX_BYTES / 2..1_000_000).contains(&bytes), "{bytes}");
+        }
     }
 }

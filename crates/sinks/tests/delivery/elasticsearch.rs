@@ -592,7 +592,22 @@ async fn the_check_names_the_error() {
     // Another index, and no server at all.
     let fake = fake().await;
     let other = sink(&format!("{}index = \"other\"", config(&fake.url())));
-    other.check(now()).await;
+    let report = other.check(now()).await;
+    assert!(report.is_ok(), "{report}");
+    assert!(
+        report.to_string().contains("tidings sink install"),
+        "{report}"
+    );
+    assert_eq!(fake.changes(), [""; 0], "a check changes nothing");
+    let report = other.install(now()).await;
+    assert!(report.is_ok(), "{report}");
+    assert_eq!(
+        fake.changes(),
+        ["PUT /_index_template/tidings-other", "PUT /other-000001"]
+    );
+    let report = other.check(now()).await.to_string();
+    assert!(report.contains("other → other-000001"), "{report}");
+    assert_eq!(fake.changes().len(), 2);
     let nobody = sink(&config("http://127.0.0.1:1"));
     let report = nobody.check(now()).await;
     assert!(!report.is_ok());

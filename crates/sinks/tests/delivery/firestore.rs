@@ -15,9 +15,7 @@ use serde_json::{Value, json};
 use tidings_document::{Document, License};
 use tidings_sim::FakeFirestore;
 use tidings_sim::FirestoreFault as Fault;
-use tidings_sinks::{
-    CollectionMetrics, Context, Firestore, FirestoreConfig, RunState, Sink, SourceError, Verdict,
-};
+use tidings_sinks::{Context, RunReport, Sink, SourceReport, Verdict};
 use tidings_url::legacy::flattened_url_id;
 
 use crate::fixture::{
@@ -321,46 +319,66 @@ fn invalid_accounts_are_rejected_without_being_shown() {
 }
 
 #[tokio::test]
+async fn the_id_can_be_the_url_key() {
+    let fake = fake().await;
+    let settings = "kind = \"firestore\"\nproject = \"demo\"\nids = \"url-key\"";
+    let sink = try_sink(settings, &emulated(&fake)).unwrap();
+    deliver(&*sink, &documents(0..2)).await;
+    let ids: Vec<_> = fake.documents("content").into_keys().collect();
+    assert_eq!(ids, [document(0, 1).id, document(1, 1).id]);
+}
+
+#[tokio::test]
 async fn the_last_run_is_reported() {
     let fake = fake().await;
-    let config = FirestoreConfig {
-        project: Some("demo".into()),
-        ..FirestoreConfig::default()
+    let sink = to(&fake);
+    deliver(&*sink, &documents(0..3)).await;
+    let source = |name: &str, items_new, error: Option<&str>| SourceReport {
+        name: name.to_owned(),
+        items_new,
+        error: error.map(str::to_owned),
     };
-    let firestore = Firestore::new("main", &config, &emulated(&fake)).unwrap();
-    deliver(&firestore, &documents(0..3)).await;
-    let metrics = CollectionMetrics {
-        timestamp: now(),
-        feeds_attempted: 15,
-        feeds_succeeded: 9,
-        new_items_added: 3,
-        total_items_in_firestore: firestore.count(now()).await.unwrap(),
+    let run = RunReport {
         duration: Duration::from_millis(55_500),
-        errors: vec![SourceError {
-            source: "reuters".into(),
-            error: "406".into(),
-        }],
+        sources: vec![
+            source("bbc", 2, None),
+            source("reuters", 0, Some("406")),
+            source("nature", 1, None),
+        ],
     };
-    firestore.write_metrics(&metrics, now()).await.unwrap();
-    firestore.write_metrics(&metrics, now()).await.unwrap();
-    let state = RunState {
-        timestamp: now(),
-        total_items: 3,
-        per_source: BTreeMap::from([("bbc".to_owned(), 3)]),
-    };
-    firestore.write_run_state(&state, now()).await.unwrap();
+    for _ in 0..2 {
+        sink.record_run(&run, now()).await.unwrap();
+    }
     let latest = &fake.documents("collection_metrics")["latest"];
-    assert_eq!(latest["totalItemsInFirestore"]["integerValue"], "3");
-    assert_eq!(latest["duration"]["integerValue"], "55500");
-    let error = &latest["errors"]["arrayValue"]["values"][0]["mapValue"]["fields"];
+    for (name, number) in [
+        ("feedsAttempted", "3"),
+        ("feedsSucceeded", "2"),
+        ("newItemsAdded", "3"),
+        ("totalItemsInFirestore", "3"),
+        ("duration", "55500"),
+    ] {
+        assert_eq!(latest[name]["integerValue"], number, "{name}");
+    }
+    let errors = latest["errors"]["arrayValue"]["values"].as_array().unwrap();
+    assert_eq!(errors.len(), 1);
+    let error = &errors[0]["mapValue"]["fields"];
     assert_eq!(error["source"]["stringValue"], "reuters");
+    assert_eq!(error["error"]["stringValue"], "406");
     let state = &fake.documents("last_collection_run")["state"];
-    assert_eq!(
-        state["perSourceStats"]["mapValue"]["fields"]["bbc"]["integerValue"],
-        "3"
-    );
+    assert_eq!(state["totalItems"]["integerValue"], "3");
+    let stats = &state["perSourceStats"]["mapValue"]["fields"];
+    for (name, attempted, succeeded, items) in [
+        ("bbc", "1", "1", "2"),
+        ("reuters", "1", "0", "0"),
+        ("nature", "1", "1", "1"),
+    ] {
+        let of_it = &stats[name]["mapValue"]["fields"];
+        assert_eq!(of_it["attempted"]["integerValue"], attempted, "{name}");
+        assert_eq!(of_it["succeeded"]["integerValue"], succeeded, "{name}");
+        assert_eq!(of_it["items"]["integerValue"], items, "{name}");
+    }
     fake.set_down(true);
-    assert!(firestore.write_metrics(&metrics, now()).await.is_err());
+    assert!(sink.record_run(&run, now()).await.is_err());
 }
 
 fn any_fault() -> impl Strategy<Value = Fault> {

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::json;
+use tidings_document::Document;
 use tidings_sim::FakeGorse;
 use tidings_sim::GorseFault as Fault;
 use tidings_sinks::{Sink, Verdict};
+use tidings_url::legacy::flattened_url_id;
 
 use crate::fixture::{
     deliver, document, documents, error_of, is_dead, is_retry, now, sink, title, until_done,
@@ -23,6 +25,11 @@ fn to(fake: &FakeGorse, settings: &str) -> Box<dyn Sink> {
     ))
 }
 
+/// As Firestore has it.
+fn id_of(document: &Document) -> String {
+    flattened_url_id(document.address())
+}
+
 #[tokio::test]
 async fn documents_become_items() {
     let fake = fake().await;
@@ -35,20 +42,23 @@ async fn documents_become_items() {
     );
     let items = fake.items();
     assert_eq!(
-        items[&batch[0].id],
+        items[&id_of(&batch[0])],
         json!({
-            "ItemId": batch[0].id, "IsHidden": false, "Categories": ["local-news", "rivers"],
+            "ItemId": id_of(&batch[0]), "IsHidden": false, "Categories": ["local-news", "rivers"],
             "Timestamp": "2026-11-14T08:00:00Z", "Labels": ["important"], "Comment": title(0, 1),
         })
     );
-    assert_eq!(items[&batch[1].id]["Timestamp"], "2026-11-15T09:00:00Z");
-    assert_eq!(items[&batch[1].id]["Labels"], json!([]));
+    assert_eq!(
+        items[&id_of(&batch[1])]["Timestamp"],
+        "2026-11-15T09:00:00Z"
+    );
+    assert_eq!(items[&id_of(&batch[1])]["Labels"], json!([]));
 }
 
 #[tokio::test]
 async fn one_invalid_item_is_isolated_and_the_others_are_stored() {
     let fake = fake().await;
-    let sink = to(&fake, "");
+    let sink = to(&fake, "ids = \"url-key\"");
     let mut batch = documents(0..100);
     batch[9].id = "not/safe".into();
     fake.poison(&batch[37].id);
@@ -83,8 +93,23 @@ async fn of_two_revisions_in_one_batch_the_newer_is_stored() {
             deliver(&*to(&fake, ""), &batch).await,
             vec![Verdict::Accepted; 2]
         );
-        assert_eq!(fake.items()[&batch[0].id]["Comment"], title(5, 2));
+        assert_eq!(fake.items()[&id_of(&batch[0])]["Comment"], title(5, 2));
     }
+}
+
+#[tokio::test]
+async fn of_two_documents_with_one_legacy_id_the_later_is_stored() {
+    let fake = fake().await;
+    let mut batch = documents(0..2);
+    batch[0].url = "http://news.example/a-b".into();
+    batch[1].url = "http://news.example/a_b".into();
+    assert_eq!(
+        deliver(&*to(&fake, ""), &batch).await,
+        vec![Verdict::Accepted; 2]
+    );
+    let items = fake.items();
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[&id_of(&batch[1])]["Comment"], title(1, 1));
 }
 
 #[tokio::test]
@@ -174,7 +199,7 @@ proptest! {
             let items = fake.items();
             assert_eq!(items.len(), 20);
             for n in 0..20 {
-                assert_eq!(items[&document(n, 1).id]["Comment"], title(n, 3));
+                assert_eq!(items[&id_of(&document(n, 1))]["Comment"], title(n, 3));
             }
         });
     }

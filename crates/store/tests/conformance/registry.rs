@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidings_store::{
     ExpiringTable, Feed, FeedClaim, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay,
-    Robots, Role, StartedTask, Store,
+    Robots, Role, StartedTask, Store, Task, TaskCounts, TaskResult,
 };
 use tidings_url::ProxyHosts;
 
@@ -504,6 +504,8 @@ async fn an_unchanged_feed_and_a_failed_one_are_different(t: Fixture) {
         (feed.consecutive_errors, feed.last_polled_at),
         (1, Some(now))
     );
+    assert_eq!(t.store.failing_feeds(1).await.unwrap(), (1, 1));
+    assert_eq!(t.store.failing_feeds(2).await.unwrap(), (1, 0));
 
     t.advance(MINUTE);
     let claim = t.store.claim_feeds(1, MINUTE).await.unwrap().remove(0);
@@ -552,15 +554,31 @@ async fn the_same_task_starts_once_per_interval(t: Fixture) {
     else {
         panic!("another source may be polled");
     };
-    t.store
-        .finish_task(other.task_id, Err("no feed"))
-        .await
-        .unwrap();
-    let task = t.store.task(other.task_id).await.unwrap().unwrap();
-    assert_eq!(
-        (task.status.as_str(), task.detail.as_str()),
-        ("error", "no feed")
-    );
+    assert_eq!(other.counts, None);
+    let counts = TaskCounts {
+        sources_attempted: 3,
+        sources_succeeded: 2,
+        items_seen: 9,
+        items_new: 4,
+    };
+    for (has_failed, status, counts) in [(true, "failed", None), (false, "done", Some(counts))] {
+        let result = TaskResult {
+            has_failed,
+            detail: "{\"quoted\"}, \0 and all".to_owned(),
+            counts,
+        };
+        t.store.finish_task(other.task_id, &result).await.unwrap();
+        let task = t.store.task(other.task_id).await.unwrap().unwrap();
+        assert_eq!(task.status, status);
+        assert_eq!(task.detail, "{\"quoted\"},  and all");
+        assert_eq!(task.counts, counts);
+        assert!(task.finished_at.is_some());
+    }
+    let ids = |tasks: Vec<Task>| -> Vec<i64> { tasks.iter().map(|task| task.task_id).collect() };
+    let all = ids(t.store.tasks(None, 9).await.unwrap());
+    assert_eq!((all.len(), all[0]), (2, other.task_id), "the newest first");
+    assert_eq!(ids(t.store.tasks(None, 1).await.unwrap()), all[..1]);
+    assert_eq!(ids(t.store.tasks(Some(all[0]), 9).await.unwrap()), all[1..]);
     t.advance(MINUTE);
     assert!(matches!(
         t.store

@@ -25,7 +25,7 @@ use crate::{output, sinks, stores};
 #[derive(Debug, Args)]
 #[command(
     after_help = "The exit code is 0 when every probe succeeds, 1 when one fails, and 78 when the
-configuration is invalid. The store is not changed.
+configuration is invalid. Neither the store nor any server is changed.
 
 Examples:
   tidings check

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use tidings_engine::{CollectOptions, Collected, FetchContext, Poller};
+use tidings_engine::{CollectOptions, Collected, FetchContext, PollOptions, Poller};
 use tidings_net::Client;
 
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::{output, stores};
+use crate::{output, sinks, stores};
 
 /// Poll all sources once, due or not, and submit new items
 #[derive(Debug, Args)]
@@ -30,13 +30,13 @@ pub(crate) struct CollectArgs {
     #[arg(long)]
     dry_run: bool,
 
-    /// Sources polled concurrently
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
-    concurrency: u16,
+    /// Sources polled concurrently [default: collect.concurrency]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=100))]
+    concurrency: Option<u16>,
 
-    /// Max new items per run, shared fairly among the sources
-    #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
-    max_new: u32,
+    /// Max new items per run, shared fairly among the sources [default: collect.max_new_items]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    max_new: Option<u32>,
 }
 
 pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(), Failure> {
@@ -44,13 +44,18 @@ pub(crate) fn run(args: &CollectArgs, config: &Config, json: bool) -> Result<(),
     stores::with_store(config, async |store| {
         let client = Client::new(net).context("cannot create the HTTP client")?;
         let context = FetchContext::new(client, store);
-        let poller = Arc::new(Poller::new(context, config.poll_options()));
+        let options = PollOptions {
+            run_sinks: sinks::run_sinks(config)?,
+            ..config.poll_options()
+        };
+        let poller = Arc::new(Poller::new(context, options));
+        let usual = poller.collect_options();
         let options = CollectOptions {
             sources: args.source.clone(),
             dry_run: args.dry_run,
-            concurrency: usize::from(args.concurrency),
-            max_new: args.max_new as usize,
-            ..CollectOptions::default()
+            concurrency: args.concurrency.map_or(usual.concurrency, usize::from),
+            max_new: args.max_new.map_or(usual.max_new, |max| max as usize),
+            ..usual
         };
         let mut progress = Progress::new("sources", None);
         let collected = poller.collect(&options, |_| progress.advance(1)).await;

@@ -1,11 +1,11 @@
-//! `tidings sink`: the state of the sinks, their dead letters, and how to test,
+//! `tidings sink`: the state of the sinks, their dead letters, and how to test, install,
 //! retry, replay, rebuild, disable, enable, move and remove them.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde_json::json;
-use tidings_sinks::{SinkConfig, rebuild};
+use tidings_sinks::{Report, SinkConfig, rebuild};
 use tidings_store::{
     FrontierId, Moment, NewAuditEntry, OutboxState, RetriedDeadLetters, Role, Store,
 };
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{node, output, sinks, stores};
 
-/// List and test sinks, retry dead letters, replay, rebuild, disable and move
+/// List, test and install sinks, retry dead letters, replay, rebuild, disable and move
 #[derive(Debug, Args)]
 #[command(
     after_help = "Sinks are tables of the configuration file; docs/SINKS.md has every kind:
@@ -26,6 +26,7 @@ use crate::{node, output, sinks, stores};
 Examples:
   tidings sink ls
   tidings sink test index
+  tidings sink install index
   tidings sink dead index
   tidings sink retry index
   tidings sink replay index --since 2026-11-01T00:00:00Z
@@ -43,8 +44,10 @@ pub(crate) struct SinkArgs {
 enum What {
     /// List sinks with delivered, pending and dead documents
     Ls,
-    /// Test connection, login and mapping
+    /// Test connection, login and mapping; changes nothing on the server
     Test(NamedArgs),
+    /// Create what a sink needs on its server: index template and index, or stream
+    Install(NamedArgs),
     /// List the dead letters of a sink, with reasons
     Dead(DeadArgs),
     /// Retry the dead letters of a sink
@@ -103,6 +106,7 @@ pub(crate) fn run(args: &SinkArgs, config: &Config, json: bool) -> Result<(), Fa
     stores::with_store(config, async |store| match &args.what {
         What::Ls => Ok(ls(&store, config, json).await?),
         What::Test(args) => test(named(config, &args.name)?, config, json).await,
+        What::Install(args) => install(named(config, &args.name)?, config, json).await,
         What::Dead(args) => Ok(dead(&store, args, json).await?),
         What::Retry(args) => {
             let letters = store
@@ -323,7 +327,23 @@ async fn ls(store: &Store, config: &Config, json: bool) -> anyhow::Result<()> {
 
 async fn test(sink: &NamedSink, config: &Config, json: bool) -> Result<(), Failure> {
     let built = sinks::build_one(sink, &sinks::context(config)?)?;
-    let report = built.check(Timestamp::now()).await;
+    show(&sink.name, &built.check(Timestamp::now()).await, json)
+}
+
+async fn install(sink: &NamedSink, config: &Config, json: bool) -> Result<(), Failure> {
+    let built = sinks::build_one(sink, &sinks::context(config)?)?;
+    let report = built.install(Timestamp::now()).await;
+    if report.lines.is_empty() && !json {
+        let name = &sink.name;
+        return Ok(output::line(&format!(
+            "{name} needs nothing on its server"
+        ))?);
+    }
+    show(&sink.name, &report, json)
+}
+
+/// Prints the findings; a failure if one is.
+fn show(name: &str, report: &Report, json: bool) -> Result<(), Failure> {
     if json {
         let line = |finding: &tidings_sinks::Finding| {
             let (is_ok, said) = match &finding.result {
@@ -333,7 +353,7 @@ async fn test(sink: &NamedSink, config: &Config, json: bool) -> Result<(), Failu
             json!({ "what": finding.what, "ok": is_ok, "said": said })
         };
         let lines: Vec<_> = report.lines.iter().map(line).collect();
-        output::json(&json!({ "sink": sink.name, "ok": report.is_ok(), "findings": lines }))?;
+        output::json(&json!({ "sink": name, "ok": report.is_ok(), "findings": lines }))?;
     } else {
         output::text(&report.to_string())?;
     }

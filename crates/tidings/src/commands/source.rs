@@ -415,7 +415,7 @@ async fn of_site(store: &Store, url: &FetchUrl) -> anyhow::Result<Option<Source>
 }
 
 async fn tasks(store: &Store, json: bool) -> anyhow::Result<()> {
-    let tasks = store.tasks(100).await?;
+    let tasks = store.tasks(None, 100).await?;
     if json {
         return tasks.iter().try_for_each(output::json);
     }

@@ -421,7 +421,13 @@ mod tests {
     fn a_name_of_another_system_works_alone() {
         let rows = [
             ("LOG_LEVEL", "error", "log.level", "error"),
-            ("FETCH_CONCURRENCY", "20", "fetch.concurrency", "20"),
+            ("FETCH_CONCURRENCY", "20", "collect.concurrency", "20"),
+            (
+                "MAX_NEW_ITEMS_PER_RUN",
+                "700",
+                "collect.max_new_items",
+                "700",
+            ),
             ("FETCH_TIMEOUT_MS", "1500", "net.total_seconds", "2"),
             (
                 "TIDINGS_NET_TOTAL_SECONDS",

@@ -226,7 +226,7 @@ pub(super) static SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "fetch.concurrency",
-        other_names: &["FETCH_CONCURRENCY", "WORKER_COUNT", "FETCHER_WORKER_COUNT"],
+        other_names: &["WORKER_COUNT", "FETCHER_WORKER_COUNT"],
         default: "256",
         kind: Kind::Number {
             min: 1,
@@ -377,6 +377,23 @@ pub(super) static SETTINGS: &[Setting] = &[
             max: 60 * 24 * 30,
         },
         about: "interval of scheduled runs over all sources, one per interval over all machines; 0: none",
+    },
+    Setting {
+        key: "collect.concurrency",
+        other_names: &["FETCH_CONCURRENCY"],
+        default: "5",
+        kind: Kind::Number { min: 1, max: 100 },
+        about: "sources of a run that are polled at once",
+    },
+    Setting {
+        key: "collect.max_new_items",
+        other_names: &["MAX_NEW_ITEMS_PER_RUN"],
+        default: "2000",
+        kind: Kind::Number {
+            min: 1,
+            max: 1_000_000,
+        },
+        about: "max new items of a run, shared fairly among its sources; the rest waits for the next run",
     },
     Setting {
         key: "search.enabled",

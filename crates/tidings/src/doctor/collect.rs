@@ -134,8 +134,8 @@ async fn feeds(store: &Store, config: &Config) -> tidings_store::Result<FeedFact
             add_source(&mut facts, store, &source, &feeds, now).await?;
         }
     }
-    let tasks = store.tasks(100).await?;
-    let failed = tasks.iter().filter(|task| task.status == "error");
+    let tasks = store.tasks(None, 100).await?;
+    let failed = tasks.iter().filter(|task| task.status == "failed");
     facts.failed_tasks = failed
         .map(|task| format!("{} {}: {}", task.kind, task.subject, task.detail))
         .collect();
