@@ -590,6 +590,56 @@ mod tests {
     }
 
     #[test]
+    fn each_preset_has_the_settings_of_its_system() {
+        let rows = [
+            (
+                "media-cloud",
+                PollPolicy::Doubling,
+                None,
+                Some((4, 3600)),
+                false,
+            ),
+            (
+                "north-cloud",
+                PollPolicy::Fixed,
+                Some(15),
+                Some((2, 60)),
+                false,
+            ),
+            ("sembr", PollPolicy::Fixed, Some(30), None, true),
+            (
+                "collection",
+                PollPolicy::Fixed,
+                Some(360),
+                Some((3, 1)),
+                true,
+            ),
+        ];
+        for (preset, policy, minutes, retries, as_documents) in rows {
+            let settings = SourceSettings::parse("a", &json!({ "preset": preset })).unwrap();
+            assert_eq!(settings.poll_policy, policy, "{preset}");
+            let interval = minutes.unwrap_or(settings.feed_poll_interval_minutes);
+            assert_eq!(settings.feed_poll_interval_minutes, interval, "{preset}");
+            let found = settings.retries.map(|of| (of.max, of.first_seconds));
+            assert_eq!(found, retries, "{preset}");
+            assert_eq!(settings.as_documents, as_documents, "{preset}");
+            let by_title_and_guid = preset == "media-cloud";
+            assert_eq!(settings.title_week, by_title_and_guid, "{preset}");
+            assert_eq!(
+                settings.guid_is_identity,
+                Some(by_title_and_guid),
+                "{preset}"
+            );
+        }
+        let north = SourceSettings::parse("a", &json!({ "preset": "north-cloud" })).unwrap();
+        assert_eq!(
+            (north.sitemap_interval_hours, north.sitemap_within_hours),
+            (6, 48)
+        );
+        assert_eq!(north.sitemap_undated, Undated::Skip);
+    }
+
+    #[test]
     fn settings_of_an_earlier_version_are_read() {
         let rows = [(true, Undated::Take), (false, Undated::Skip)];
         for (is_taken, expected) in rows {

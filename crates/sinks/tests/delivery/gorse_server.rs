@@ -12,6 +12,7 @@ use tidings_net::{Purpose, Redirects, Request};
 use tidings_sim::FakeGorse;
 use tidings_sinks::{Sink, Verdict};
 use tidings_url::FetchUrl;
+use tidings_url::legacy::flattened_url_id;
 
 use crate::fixture::{client, deliver, document, is_retry, now, sink, title};
 
@@ -101,7 +102,7 @@ impl Server {
 }
 
 fn id_of(document: &Document) -> String {
-    document.id.clone()
+    flattened_url_id(document.address())
 }
 
 #[tokio::test]
