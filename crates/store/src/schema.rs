@@ -2,7 +2,7 @@
 //! atomically, under a lock, and can be reverted.
 
 /// The version that this program reads and writes.
-pub const SCHEMA_VERSION: i64 = 10;
+pub const SCHEMA_VERSION: i64 = 11;
 
 /// One migration step. `up` scripts are run one after the other.
 #[derive(Debug)]
@@ -122,6 +122,14 @@ pub(crate) static MIGRATIONS: &[Migration] = &[
         sqlite_down: SEEN_GUIDS_DOWN,
         postgres_up: &[SEEN_GUIDS],
         postgres_down: SEEN_GUIDS_DOWN,
+    },
+    Migration {
+        version: 11,
+        sqlite_up: &[include_str!("../schema/11_queue_order_sqlite.sql")],
+        sqlite_down: include_str!("../schema/11_queue_order_sqlite_down.sql"),
+        // Its index has the order.
+        postgres_up: &[],
+        postgres_down: "",
     },
 ];
 

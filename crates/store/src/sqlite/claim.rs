@@ -113,6 +113,21 @@ struct Queued {
     expired: Option<(i32, i16)>,
 }
 
+/// The earliest URL of a host's highest priority below ?2, without live leases.
+const BEST_BELOW: &str = "SELECT q.priority, q.due_at, q.url_id, l.attempt, l.crashes
+    FROM queue q LEFT JOIN leases l ON l.host_id = q.host_id AND l.url_id = q.url_id
+    WHERE q.host_id = ?1 AND q.priority < ?2 AND (l.due_at IS NULL OR l.due_at <= ?3)
+    ORDER BY q.priority DESC, q.due_at LIMIT 1";
+/// The next priority of a host above ?2: the index read backwards, where the URLs of
+/// a priority come in the wrong order.
+const PRIORITY_ABOVE: &str =
+    "SELECT priority FROM queue WHERE host_id = ?1 AND priority > ?2 ORDER BY priority LIMIT 1";
+/// The earliest URL of one priority, without live leases.
+const BEST_OF: &str = "SELECT q.priority, q.due_at, q.url_id, l.attempt, l.crashes
+    FROM queue q LEFT JOIN leases l ON l.host_id = q.host_id AND l.url_id = q.url_id
+    WHERE q.host_id = ?1 AND q.priority = ?2 AND (l.due_at IS NULL OR l.due_at <= ?3)
+    ORDER BY q.due_at LIMIT 1";
+
 /// The best due URL of a host: of the highest priority, or the lowest if aging.
 /// Live leases are skipped; a host has only a few.
 fn best_due(
@@ -121,26 +136,44 @@ fn best_due(
     aging: bool,
     now: i64,
 ) -> rusqlite::Result<Option<Queued>> {
-    const COLUMNS: &str = "SELECT q.priority, q.due_at, q.url_id, l.attempt, l.crashes
-        FROM queue q LEFT JOIN leases l ON l.host_id = q.host_id AND l.url_id = q.url_id
-        WHERE q.host_id = ?1 AND (l.due_at IS NULL OR l.due_at <= ?3)";
-    let sql = if aging {
-        format!("{COLUMNS} AND q.priority > ?2 ORDER BY q.priority, q.due_at LIMIT 1")
-    } else {
-        format!("{COLUMNS} AND q.priority < ?2 ORDER BY q.priority DESC, q.due_at LIMIT 1")
-    };
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut beyond = if aging { 0 } else { i16::MAX };
+    match aging {
+        false => highest_due(connection, host, now),
+        true => lowest_due(connection, host, now),
+    }
+}
+
+fn highest_due(connection: &Connection, host: i64, now: i64) -> rusqlite::Result<Option<Queued>> {
+    let mut statement = connection.prepare_cached(BEST_BELOW)?;
+    let mut below = i16::MAX;
     loop {
         let found = statement
-            .query_row(params![host, beyond, now], queued)
+            .query_row(params![host, below, now], queued)
             .optional()?;
         match found {
             Some(row) if row.position.due <= now => return Ok(Some(row)),
-            Some(row) => beyond = row.position.priority,
+            Some(row) => below = row.position.priority,
             None => return Ok(None),
         }
     }
+}
+
+fn lowest_due(connection: &Connection, host: i64, now: i64) -> rusqlite::Result<Option<Queued>> {
+    let mut next_priority = connection.prepare_cached(PRIORITY_ABOVE)?;
+    let mut best = connection.prepare_cached(BEST_OF)?;
+    let mut above = 0_i16;
+    while let Some(priority) = next_priority
+        .query_row(params![host, above], |row| row.get::<_, i16>(0))
+        .optional()?
+    {
+        let found = best
+            .query_row(params![host, priority, now], queued)
+            .optional()?;
+        if let Some(row) = found.filter(|row| row.position.due <= now) {
+            return Ok(Some(row));
+        }
+        above = priority;
+    }
+    Ok(None)
 }
 
 fn queued(row: &Row<'_>) -> rusqlite::Result<Queued> {
@@ -371,4 +404,99 @@ pub(super) fn extend_leases(
         extended.push(held > 0);
     }
     Ok(extended)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::super::rows::NEXT_LEVEL;
+    use super::*;
+    use crate::schema::SCHEMA_VERSION;
+
+    const HOST: i64 = 7;
+    const NOW: i64 = 1_000_000;
+
+    /// A host with so many URLs of one priority that are due, and one of another.
+    fn waiting(urls: u32) -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        super::super::migrate(&connection, "sqlite:test", SCHEMA_VERSION, NOW).unwrap();
+        let mut insert = connection
+            .prepare(
+                "INSERT INTO queue (host_id, priority, due_at, url_id) VALUES (?1, ?2, ?3, ?4)",
+            )
+            .unwrap();
+        let mut add = |priority: i16, number: u32| {
+            let mut url = [0; 16];
+            url[..4].copy_from_slice(&number.to_be_bytes());
+            let row = params![HOST, priority, i64::from(number), url];
+            insert.execute(row).unwrap();
+        };
+        (1..=urls).for_each(|number| add(5, number));
+        add(8, 0);
+        drop(insert);
+        connection
+    }
+
+    #[test]
+    fn the_head_of_a_queue_costs_the_same_however_long_it_is() {
+        let steps = |urls, sql: &str, bound: i16| {
+            let connection = waiting(urls);
+            let mut statement = connection.prepare(sql).unwrap();
+            let parameters = [HOST, i64::from(bound), NOW];
+            let parameters = &parameters[..statement.parameter_count()];
+            statement
+                .query_row(rusqlite::params_from_iter(parameters), |_| Ok(()))
+                .unwrap();
+            statement.get_status(StatementStatus::VmStep)
+        };
+        let rows = [
+            (BEST_BELOW, i16::MAX),
+            (BEST_BELOW, 6),
+            (PRIORITY_ABOVE, 0),
+            (PRIORITY_ABOVE, 5),
+            (BEST_OF, 5),
+            (NEXT_LEVEL, i16::MAX),
+            (NEXT_LEVEL, 6),
+        ];
+        for (sql, bound) in rows {
+            let (few, many) = (steps(10, sql, bound), steps(10_000, sql, bound));
+            assert!(few > 0 && few == many, "{few} and {many} steps: {sql}");
+        }
+    }
+
+    #[test]
+    fn hot_statements_sort_nothing() {
+        let connection = waiting(1);
+        for sql in [READY_HOSTS, BEST_BELOW, PRIORITY_ABOVE, BEST_OF, NEXT_LEVEL] {
+            let mut plan = connection
+                .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+                .unwrap();
+            let steps: Vec<String> = plan
+                .raw_query()
+                .mapped(|row| row.get(3))
+                .collect::<rusqlite::Result<_>>()
+                .unwrap();
+            let is_sort = |step: &String| step.contains("TEMP B-TREE");
+            assert!(
+                !steps.is_empty() && !steps.iter().any(is_sort),
+                "{sql}: {steps:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_aging_claim_takes_the_lowest_priority_that_is_due() {
+        let connection = waiting(3);
+        let due = |aging, now| {
+            let found = best_due(&connection, HOST, aging, now).unwrap();
+            found.map(|row| (row.position.priority, row.position.due))
+        };
+        assert_eq!(due(false, NOW), Some((8, 0)));
+        assert_eq!(due(true, NOW), Some((5, 1)));
+        // Nothing of the lowest is due yet.
+        assert_eq!(due(true, 0), Some((8, 0)));
+        assert_eq!(due(true, -1), None);
+    }
 }

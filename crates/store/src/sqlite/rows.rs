@@ -71,7 +71,7 @@ fn value(value: ValueRef<'_>) -> Value {
 
 /// The next level of a host's queue below a priority: its earliest row without a
 /// live lease.
-const NEXT_LEVEL: &str = "SELECT q.priority, q.due_at FROM queue q WHERE q.host_id = ?1 AND q.priority < ?2
+pub(super) const NEXT_LEVEL: &str = "SELECT q.priority, q.due_at FROM queue q WHERE q.host_id = ?1 AND q.priority < ?2
         AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.host_id = q.host_id AND l.url_id = q.url_id AND l.due_at > ?3)
      ORDER BY q.priority DESC, q.due_at LIMIT 1";
 
