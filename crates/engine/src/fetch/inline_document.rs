@@ -3,7 +3,8 @@
 
 use tidings_document::ContentQuality;
 use tidings_extract::{
-    Article, FeedEntry, Method, Options, Origin, Page, Quality, Sourced, content_hash, sketch,
+    Article, FeedEntry, Method, Options, Origin, Page, Quality, Selector, Selectors, Sourced,
+    content_hash, sketch,
 };
 use tidings_store::Outcome;
 use tidings_text::hex;
@@ -47,11 +48,18 @@ impl InlineDocument {
         // HTML is extracted like a page; for plain text only the metadata is.
         let content = hints.content.as_deref().unwrap_or_default();
         let html = format!("<article>{content}</article>");
+        // All of it is the text: there is no page around it to leave out.
+        let selectors = Selectors {
+            body: Selector::parse("article").ok(),
+            remove: source.selectors.remove.clone(),
+            important: source.selectors.important.clone(),
+            ..Selectors::default()
+        };
         let page = Page {
             html: html.as_bytes(),
             url: claim.url.as_str(),
             charset: Some("utf-8"),
-            selectors: None,
+            selectors: Some(&selectors),
             feed: Some(&entry),
             now: job.now,
         };

@@ -179,6 +179,7 @@ async fn every_field_arrives_in_its_type() {
         "classification_status",
         "word_count",
         "article_section",
+        "content_quality",
         "json_ld_data",
         "meta",
     ];

@@ -42,7 +42,7 @@ pub(super) fn submit(
         let (host, url) = (row.id.host.0, row.id.url.0);
         let guid = judge_guid(connection, row, now)?;
         if let GuidVerdict::AliasOf(target) = guid {
-            add_alias(connection, row, target, now)?;
+            add_guid_alias(connection, row, target, now)?;
             verdicts.push(Some(Verdict::Known));
             continue;
         }
@@ -189,7 +189,7 @@ fn record_guid(
 }
 
 /// Makes a URL an alias of the page that has its guid, unless it is known itself.
-fn add_alias(
+fn add_guid_alias(
     connection: &Connection,
     row: &Prepared,
     target: FrontierId,
