@@ -19,8 +19,9 @@ pub use maintenance::{Maintenance, Retention};
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{
-    CollectError, CollectOptions, Collected, CollectedSource, LIMITED, PollOptions, PollOutcome,
-    PollReport, PolledSource, Poller, SeenItem, SourceCheck, environment,
+    BudgetStatus, CollectError, CollectOptions, Collected, CollectedSource, LIMITED, PollOptions,
+    PollOutcome, PollReport, PolledSource, Poller, SeenItem, SourceCheck, budget_status,
+    environment,
 };
 pub use sources::{
     Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy,

@@ -127,6 +127,7 @@ impl Soak {
                 error_message: None,
                 bytes: 1000,
             },
+            budget_use: None,
         };
         assert!(store.complete_poll(&feed, &poll).await.unwrap());
         let title = Some([self.steps as u8; 16]);
