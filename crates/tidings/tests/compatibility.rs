@@ -218,7 +218,7 @@ fn api(address: &str, path: &str, token: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {response}"))
 }
 
-const LONG: &str = "A summary of more than one hundred characters, which says what the council voted on, when, and why.";
+const LONG: &str = "A summary of more than one hundred characters, which says what the council of the harbour voted on, when, and why.";
 
 /// Full text, summary, stub, title only, and two items without a link.
 fn items() -> String {
