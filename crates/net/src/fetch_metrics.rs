@@ -46,7 +46,7 @@ impl Default for FetchMetrics {
 }
 
 impl FetchMetrics {
-    /// `elapsed` has no time in which the request waited for its turn.
+    /// `elapsed` has no time in which the request waited for others.
     pub(crate) fn record(&self, result: &Result<Response, Failure>, elapsed: Duration) {
         let class = match result {
             Ok(response) => class_of(response.status),

@@ -2,6 +2,7 @@
 //! commit, and separate reader connections. Several processes may share the file;
 //! SQLite's lock serialises their writers.
 
+mod checkpoint;
 mod claim;
 mod complete;
 mod deliveries;
@@ -71,7 +72,7 @@ impl SqliteEngine {
             })?;
         }
         let clock = Arc::new(StoreClock::new(options.clock.clone()));
-        let connection =
+        let mut connection =
             connect(path, WRITER_CACHE_MIB).map_err(|error| translate(&location, &error))?;
         migrate(
             &connection,
@@ -79,6 +80,8 @@ impl SqliteEngine {
             options.migrate_to.unwrap_or(SCHEMA_VERSION),
             now(&clock),
         )?;
+        checkpoint::start(&mut connection, path, &location, checkpoint::LOG_PAGES)
+            .map_err(|error| translate(&location, &error))?;
         if let Some(moment) = last_event(&connection) {
             clock.advance_to(moment);
         }
@@ -121,8 +124,6 @@ fn connect(path: &Path, cache_mib: u32) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(std::time::Duration::from_millis(BUSY_TIMEOUT_MS))?;
-    // A log of 64 MiB before it is copied back: hot pages are then copied once
-    // for many commits.
     connection.execute_batch(
         "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = NORMAL;

@@ -69,7 +69,7 @@ pub(super) fn form(
                     (choice("title_week", "Same title within a week: the same item", &yes_or_no))
                     (choice("sitemap_undated", "Sitemap entries without a date", &["take", "skip"]))
                     (choice("important", "All documents are important", &yes_or_no))
-                    (field("important_tags", "Important tags (comma separated)", "breaking-news"))
+                    (field("important_tags", "Documents with one of these are important", "breaking-news"))
                 }
             }
             details open[matches!(text("ingestion_mode").as_str(), "spider" | "both")] {

@@ -116,6 +116,9 @@ impl Elasticsearch {
     /// Adds the fields that an index of an earlier version lacks. One that refuses
     /// them goes without.
     async fn add_fields(&self, now: Timestamp) -> Result<(), Verdict> {
+        if !self.per_source && self.has_added_fields().await? {
+            return Ok(());
+        }
         let indices = match self.per_source {
             true => "*_raw_content",
             false => self.index.as_str(),
@@ -138,6 +141,22 @@ impl Elasticsearch {
         }
         self.lacks_added_fields.store(!is_added, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the index behind the alias has the fields already.
+    async fn has_added_fields(&self) -> Result<bool, Verdict> {
+        let path = format!("/{}/_mapping", self.index);
+        let response = self.request(Method::GET, &path, None).await?;
+        let reply = json_of(&response);
+        let added = template::added_mappings();
+        let has_all = |index: &Value| {
+            let existing = &index["mappings"]["properties"];
+            let added = added["properties"].as_object();
+            added.is_some_and(|added| added.keys().all(|name| !existing[name].is_null()))
+        };
+        let indices = reply.as_object();
+        Ok(response.is_success()
+            && indices.is_some_and(|indices| !indices.is_empty() && indices.values().all(has_all)))
     }
 
     /// Distribution and version of the server; an error without access.

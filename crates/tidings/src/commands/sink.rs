@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::{node, output, sinks, stores};
 
-/// List, test and install sinks, retry dead letters, replay, rebuild, disable and move
+/// List, test, install, disable and move sinks; retry dead letters, replay, rebuild
 #[derive(Debug, Args)]
 #[command(
     after_help = "Sinks are tables of the configuration file; docs/SINKS.md has every kind:
