@@ -67,7 +67,19 @@ pub struct Article {
 #[serde(rename_all = "snake_case")]
 pub enum PageType {
     Article,
+    /// An article that goes on while something happens.
+    LiveBlog,
+    /// Posts of several people.
+    Forum,
+    Documentation,
+    /// One thing that is for sale.
+    Product,
+    /// Rows of teasers, links, entries.
     Listing,
+    /// Rows of things for sale.
+    Collection,
+    /// What somebody offers: the front page of a company, a service, a price list.
+    Service,
     /// Too little text to be an article.
     Stub,
     #[default]
@@ -78,6 +90,12 @@ impl PageType {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Article => "article",
+            Self::LiveBlog => "live_blog",
+            Self::Forum => "forum",
+            Self::Documentation => "documentation",
+            Self::Product => "product",
+            Self::Collection => "collection",
+            Self::Service => "service",
             Self::Listing => "listing",
             Self::Stub => "stub",
             Self::Other => "other",

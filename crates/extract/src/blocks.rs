@@ -114,12 +114,37 @@ impl Blocks {
         for node in (1..document.len()).rev() {
             prose[document.parent(node)] += prose[node];
         }
-        self.own_roles = vec![Roles::NONE; document.len()];
+        self.own_roles = (0..document.len())
+            .map(|node| match node {
+                0 => Roles::NONE,
+                node => own_roles(document, node),
+            })
+            .collect();
+        // Elements that claim to be the article, and have text.
+        let holds_body: Vec<NodeId> = (1..document.len())
+            .filter(|node| {
+                prose[*node] >= MIN_BODY_PROSE
+                    && match document.tag(*node) {
+                        Tag::Article | Tag::Main => true,
+                        _ => self.own_roles[*node].has(Roles::BODY | Roles::MAIN),
+                    }
+            })
+            .take(MAX_BODIES)
+            .collect();
         let mut all = vec![Roles::NONE; document.len()];
         for node in 1..document.len() {
-            let mut own = own_roles(document, node);
-            if own != Roles::NONE && prose[node] > total / 5 * 2 {
-                own = own.without(Roles::OUTSIDE);
+            let mut own = self.own_roles[node];
+            if own.has(Roles::OUTSIDE) && prose[node] > total / 5 * 2 {
+                let is_elsewhere = own.has(Roles::FOOTER | Roles::CONSENT)
+                    && holds_body
+                        .iter()
+                        .any(|body| document.end(*body) <= node || *body >= document.end(node))
+                    && !holds_body
+                        .iter()
+                        .any(|body| (node..document.end(node)).contains(body));
+                if !is_elsewhere {
+                    own = own.without(Roles::OUTSIDE);
+                }
             }
             self.own_roles[node] = own;
             all[node] = own | all[document.parent(node)];
@@ -144,6 +169,11 @@ impl Blocks {
     }
 }
 
+/// Prose of an element that can be the article,
+const MIN_BODY_PROSE: u32 = 80;
+/// and how many of them are known.
+const MAX_BODIES: usize = 20;
+
 /// Cuts a page into blocks.
 pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     let mut cutter = Cutter {
@@ -166,7 +196,8 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
         let tag = document.tag(node);
         if tag == Tag::Text {
             let parent = document.tag(document.parent(node));
-            if parent.is_raw() && parent != Tag::Xmp {
+            // The text of `noscript` is a node only if it was asked for.
+            if parent.is_raw() && !matches!(parent, Tag::Xmp | Tag::Noscript) {
                 continue;
             }
             breaks = 0;

@@ -7,12 +7,15 @@ mod headings;
 mod invitations;
 mod notices;
 mod repeats;
+mod rows;
 mod tail;
+mod thread;
 
 use std::ops::Range;
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::html::{Document, NodeId};
+use crate::page_clues::Layout;
 use crate::roles::Roles;
 use headings::aside;
 
@@ -58,6 +61,10 @@ pub(crate) struct ContentEvidence {
     pub(crate) sites: Vec<String>,
     /// Blocks that other pages of the site have, too; empty if nothing is known.
     pub(crate) known: Vec<bool>,
+    /// How the text is built.
+    pub(crate) layout: Layout,
+    /// The page declares itself an article.
+    pub(crate) declares_article: bool,
 }
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
@@ -67,6 +74,44 @@ pub(crate) fn find(
     blocks: &Blocks,
     evidence: &ContentEvidence,
 ) -> Content {
+    match evidence.layout {
+        Layout::Thread => {
+            if let Some(posts) = thread::find(document, blocks) {
+                return posts;
+            }
+        }
+        Layout::Collection => {
+            if let Some(rows) = rows::find(document, blocks) {
+                return rows;
+            }
+        }
+        Layout::Listing | Layout::Prose | Layout::Documentation | Layout::Product => {}
+    }
+    let prose = find_prose(document, blocks, evidence);
+    let size = prose.size(blocks);
+    let may_be_rows = match evidence.layout {
+        Layout::Listing => true,
+        Layout::Prose => size < MAX_TEASER_TEXT && !evidence.declares_article,
+        _ => false,
+    };
+    if !may_be_rows {
+        return prose;
+    }
+    let least = match evidence.layout {
+        Layout::Listing => size,
+        _ => size * MIN_ROWS_RATIO,
+    };
+    rows::find(document, blocks)
+        .filter(|rows| rows.size(blocks) > least)
+        .unwrap_or(prose)
+}
+
+/// Rows are looked for where the prose has less text than this,
+const MAX_TEASER_TEXT: usize = 1_500;
+/// and they are the content if they have this many times its text.
+const MIN_ROWS_RATIO: usize = 3;
+
+fn find_prose(document: &Document<'_>, blocks: &Blocks, evidence: &ContentEvidence) -> Content {
     let first = find_without(document, blocks, evidence, Roles::NONE);
     let size = first.size(blocks);
     let elsewhere = Roles::NAV | Roles::FOOTER | Roles::COMMENTS;
@@ -110,7 +155,9 @@ fn find_without(
             .without(ignored);
         verdicts[index] = if clutter[index - range.start] {
             Verdict::Clutter
-        } else if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5
+        } else if inside.has(Roles::OUTSIDE)
+            || evidence.layout == Layout::Product && inside.has(Roles::REVIEWS)
+            || inside.has(Roles::TOC) && block.link_density() > 0.5
         {
             Verdict::Role
         } else if block.in_card {
@@ -137,10 +184,12 @@ fn find_without(
         range,
     };
     judge.drop_known(&evidence.known);
-    judge.drop_repeated();
-    judge.drop_copy();
+    if evidence.layout != Layout::Documentation {
+        judge.drop_repeated();
+        judge.drop_copy();
+    }
     judge.drop_preamble(evidence);
-    judge.drop_asides();
+    judge.drop_asides(evidence.layout == Layout::Product);
     judge.drop_invitations();
     judge.drop_tail(evidence);
     judge.drop_loose_headings();

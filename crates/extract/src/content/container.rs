@@ -24,6 +24,8 @@ fn weight(block: &Block, ignored: Roles) -> f32 {
         Kind::Heading(_) if links > 0.5 => -15.0,
         Kind::Heading(_) => size.min(40.0) * 0.5,
         _ if links > 0.5 => -(20.0 + size.min(100.0) * 0.2),
+        // Tables and lists are made of short lines.
+        Kind::Cell | Kind::Item if block.size < 25 && links == 0.0 => size * 0.5,
         _ if block.size < 25 => -3.0,
         _ => size * (1.0 - links),
     }

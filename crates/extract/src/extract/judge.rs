@@ -1,13 +1,12 @@
 //! Judgements about the whole page, made when everything else is known: walls,
 //! kind of page, quality, confidence.
 
-use url::Url;
-
 use crate::article::{Article, Flags, Method, Quality};
 use crate::blocks::{Block, Blocks, Kind};
 use crate::fields::about::Statements;
 use crate::html::{Document, Tag};
-use crate::page::{Page, QualityBounds};
+use crate::page::QualityBounds;
+use crate::page_clues::PageClues;
 use crate::page_type::Shape;
 use crate::structured::article_rank;
 use crate::walls;
@@ -52,11 +51,11 @@ pub(super) fn find_walls(
 
 pub(super) fn shape<'a>(
     article: &Article,
-    page: &Page<'_>,
     document: &Document<'_>,
     blocks: &Blocks,
     kept: &[&Block],
     statements: &Statements<'a>,
+    clues: PageClues,
 ) -> Shape<'a> {
     let is_heading = |block: &Block| matches!(block.kind, Kind::Heading(_));
     Shape {
@@ -80,10 +79,15 @@ pub(super) fn shape<'a>(
             .iter()
             .filter(|block| (is_heading(block) || block.in_card) && block.link_density() > 0.8)
             .count(),
-        has_title: article.title.is_some(),
         has_date: article.published.is_some(),
         has_author: article.authors.is_some(),
-        is_front: Url::parse(page.url).is_ok_and(|url| url.path() == "/" && url.query().is_none()),
+        prose: kept
+            .iter()
+            .filter(|block| block.size >= 120 && !is_heading(block))
+            .map(|block| block.size)
+            .sum(),
+        size: kept.iter().map(|block| block.size).sum(),
+        clues,
         flags: article.flags,
     }
 }

@@ -132,6 +132,10 @@ impl JsonLd {
         })
     }
 
+    pub(crate) fn has_type(&self, name: &str) -> bool {
+        self.of_type(name).next().is_some()
+    }
+
     /// The type of the article object, the first if it has several.
     pub(crate) fn article_type(&self) -> Option<String> {
         let kinds = self.article()?.get("@type")?;
