@@ -128,7 +128,16 @@ impl Quality {
 /// What keeps the reader from the article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Flags {
+    /// The page says that its text is for those who pay. It may be there all the same.
     pub paywall: bool,
+    /// The text ends where a wall begins: not all of it is there.
+    pub truncated: bool,
+    /// One has to log in to read it.
+    pub login_wall: bool,
+    /// It is not shown where the page was fetched from.
+    pub geo_block: bool,
+    /// A shell that scripts would fill.
+    pub script_shell: bool,
     pub consent_wall: bool,
     /// A success status, but the text says that there is no such page.
     pub soft_404: bool,

@@ -143,11 +143,18 @@ fn find_without(
     evidence: &ContentEvidence,
     ignored: Roles,
 ) -> Content {
-    let (container, wider) = container::choose(document, blocks, ignored, &evidence.known);
+    let is_manual = evidence.layout == Layout::Documentation;
+    // A reference calls itself so.
+    let ignored = match is_manual {
+        true => ignored | Roles::NOTES,
+        false => ignored,
+    };
+    let (container, wider) = container::choose(document, blocks, ignored, evidence);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());
-    let clutter = clutter::find(document, blocks, container, range.clone());
+    let of_product = evidence.layout == Layout::Product;
+    let clutter = clutter::find(document, blocks, container, range.clone(), of_product);
     for index in range.clone() {
         let block = &blocks.list[index];
         let inside = blocks
@@ -156,13 +163,14 @@ fn find_without(
         verdicts[index] = if clutter[index - range.start] {
             Verdict::Clutter
         } else if inside.has(Roles::OUTSIDE)
-            || evidence.layout == Layout::Product && inside.has(Roles::REVIEWS)
+            || of_product && inside.has(Roles::REVIEWS)
             || inside.has(Roles::TOC) && block.link_density() > 0.5
         {
             Verdict::Role
         } else if block.in_card {
             Verdict::Card
         } else if is_only_links(block)
+            && !is_manual
             && !is_introduced(
                 &blocks.list[range.start..index],
                 &verdicts[range.start..index],
@@ -176,6 +184,7 @@ fn find_without(
             Verdict::Kept
         };
     }
+    drop_appeals(blocks, range.clone(), &mut verdicts);
     let mut judge = Judge {
         document,
         blocks,
@@ -184,12 +193,12 @@ fn find_without(
         range,
     };
     judge.drop_known(&evidence.known);
-    if evidence.layout != Layout::Documentation {
+    if !is_manual {
         judge.drop_repeated();
         judge.drop_copy();
     }
     judge.drop_preamble(evidence);
-    judge.drop_asides(evidence.layout == Layout::Product);
+    judge.drop_asides(of_product);
     judge.drop_invitations();
     judge.drop_tail(evidence);
     judge.drop_loose_headings();
@@ -199,6 +208,29 @@ fn find_without(
         verdicts: judge.verdicts,
     }
 }
+
+/// Leaves out what a site says to every reader, unless the text is about that.
+fn drop_appeals(blocks: &Blocks, range: Range<usize>, verdicts: &mut [Verdict]) {
+    let (mut total, mut appeals) = (0, Vec::new());
+    for index in range {
+        if verdicts[index] == Verdict::Kept {
+            let block = &blocks.list[index];
+            total += block.size;
+            if !matches!(block.kind, Kind::Heading(_)) && notices::is_appeal(&block.text) {
+                appeals.push(index);
+            }
+        }
+    }
+    let size: usize = appeals.iter().map(|index| blocks.list[*index].size).sum();
+    if size * 10 <= total * MAX_APPEAL_TENTHS {
+        for index in appeals {
+            verdicts[index] = Verdict::Notice;
+        }
+    }
+}
+
+/// Tenths of the text that appeals may be.
+const MAX_APPEAL_TENTHS: usize = 5;
 
 /// Claims that would take away too much of the prose to be true.
 fn overclaimed(
@@ -359,6 +391,7 @@ impl Judge<'_, '_> {
                 {
                     Verdict::Title
                 }
+                _ if evidence.layout == Layout::Documentation && is_paragraph(block) => continue,
                 _ if inside.has(Roles::HEADER) && block.size < 200 => Verdict::Preamble,
                 Kind::Bare | Kind::Paragraph
                     if block.size < 80 && !ends_a_sentence(&block.text) =>

@@ -171,6 +171,7 @@ fn extract_from(
         &blocks,
         &content,
         &statements,
+        clues,
     );
     article.word_count = text::word_count(&article.text);
     let described = article
@@ -191,7 +192,7 @@ fn extract_from(
         &article.text,
         page.feed.and_then(|feed| feed.language.as_deref()),
     );
-    article.flags = judge::find_walls(&article, &document, &blocks, &statements);
+    article.flags = judge::find_walls(&article, &document, &blocks, &statements, source);
     article.page_type = page_type::judge(&judge::shape(
         &article,
         &document,
@@ -200,6 +201,9 @@ fn extract_from(
         &statements,
         clues,
     ));
+    if judge::has_no_author(&article, clues) {
+        article.authors = None;
+    }
     article.quality = judge::quality(&article.text, &options.quality);
     article.content_hash = fingerprint::content_hash(&article.text);
     article.sketch = sketch(&article.text);

@@ -276,7 +276,7 @@ impl Signs<'_> {
 }
 
 /// `$19.99`, `19,99 €`, `£ 5`: a sign of money beside a digit.
-fn has_price(text: &str) -> bool {
+pub(crate) fn has_price(text: &str) -> bool {
     text.char_indices().any(|(at, c)| {
         matches!(c, '$' | '€' | '£' | '¥' | '₹' | '₽')
             && (text[at + c.len_utf8()..]

@@ -31,6 +31,8 @@ pub(crate) struct Shape<'a> {
 /// From how many words a page can be an article.
 const ARTICLE_WORDS: usize = 150;
 const STUB_WORDS: usize = 50;
+/// From how many characters in paragraphs on teasers stand beside a text.
+const MIN_PROSE_SIZE: usize = 800;
 
 pub(crate) fn judge(shape: &Shape<'_>) -> PageType {
     if shape.flags.soft_404 || shape.flags.captcha || shape.flags.consent_wall {
@@ -48,7 +50,12 @@ pub(crate) fn judge(shape: &Shape<'_>) -> PageType {
         return PageType::LiveBlog;
     }
     let score = score(shape);
-    let teasers = shape.linked_headings >= 8 && shape.words < 60 * shape.linked_headings;
+    let is_prose = shape.paragraphs >= 4
+        && shape.prose >= MIN_PROSE_SIZE
+        && shape.prose * 2 > shape.size
+        && !shape.clues.is_front;
+    let teasers =
+        !is_prose && shape.linked_headings >= 8 && shape.words < 60 * shape.linked_headings;
     let mostly_links = shape.links >= 20 && shape.link_words > 2 * shape.words;
     let is_offer = shape.clues.is_front || shape.clues.offers_service;
     if (teasers || mostly_links && shape.paragraphs < 3) && score < 5 {
@@ -110,8 +117,8 @@ fn score(shape: &Shape<'_>) -> i32 {
     if clues.is_front {
         score -= 4;
     }
-    if shape.linked_headings >= 8 && shape.words < 60 * shape.linked_headings {
-        score -= 4;
+    if shape.linked_headings >= 8 && shape.words < 30 * shape.linked_headings {
+        score -= 3;
     }
     if shape.links >= 20 && shape.link_words > 2 * shape.words {
         score -= 1;

@@ -183,6 +183,31 @@ fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
     })
 }
 
+/// A piece inside a line that is not read with it: text for screen readers, a
+/// card that opens above a name.
+pub(crate) fn is_unseen_inline(document: &Document<'_>, node: NodeId) -> bool {
+    document.attrs(node).any(|(name, value)| match name.len() {
+        4 => name.eq_ignore_ascii_case("role") && value == "tooltip",
+        5 if name.eq_ignore_ascii_case("class") => {
+            value.split_ascii_whitespace().take(20).any(|class| {
+                UNSEEN
+                    .iter()
+                    .any(|unseen| class.len() >= unseen.len() && class.eq_ignore_ascii_case(unseen))
+            })
+        }
+        5 => name.eq_ignore_ascii_case("style") && hides(value),
+        6 => name.eq_ignore_ascii_case("hidden") && !value.eq_ignore_ascii_case("until-found"),
+        _ => false,
+    })
+}
+
+#[rustfmt::skip]
+const UNSEEN: &[&str] = &[
+    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "u-visually-hidden",
+    "hovercard", "hover-card", "tooltip", "tooltiptext", "tooltip-text", "tooltip-content", "popover",
+    "popover-content", "infocard",
+];
+
 fn of_tag(tag: Tag) -> Roles {
     match tag {
         Tag::Nav | Tag::Search => Roles::NAV,
@@ -346,6 +371,7 @@ fn of_word(word: &str) -> Roles {
         | "giveaway" => Roles::PROMO,
         "cookie" | "cookies" | "consent" | "gdpr" | "onetrust" | "popup" | "modal" | "lightbox"
         | "overlay" | "cookiebar" | "popover" | "tooltip" | "offcanvas" => Roles::CONSENT,
+        "hovercard" | "infocard" => Roles::HIDDEN,
         "toc" | "tableofcontents" | "ez-toc" => Roles::TOC,
         "caption" | "figcaption" | "credit" | "photocredit" | "credits" => Roles::CAPTION,
         "byline" | "dateline" | "timestamp" | "postmeta" | "datetime" | "bylines" | "meta"
@@ -449,6 +475,7 @@ fn of_pair(first: &str, second: &str) -> Roles {
         | ("lead", "magnet" | "form")
         | ("after" | "below", "content" | "post" | "article" | "entry") => Roles::PROMO,
         ("sr" | "screen", "only" | "reader") | ("visually", "hidden") => Roles::HIDDEN,
+        ("hover", "card") => Roles::HIDDEN,
         ("side", "bar" | "column") => Roles::ASIDE,
         ("img" | "image" | "photo" | "media", "caption" | "credit") => Roles::CAPTION,
         _ => Roles::NONE,

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::{Content, Verdict};
-use crate::blocks::{Block, Blocks};
+use super::{Content, Verdict, is_paragraph};
+use crate::blocks::{Block, Blocks, Kind};
 use crate::dates::find_in_words;
 use crate::html::{Document, NodeId, Tag};
 use crate::roles::Roles;
@@ -52,6 +52,7 @@ pub(super) fn find(document: &Document<'_>, blocks: &Blocks) -> Option<Content> 
             keep_byline(document, blocks, post, within, &inside, &mut verdicts);
         }
     }
+    keep_opening(blocks, posts[0], &mut verdicts);
     drop_quotes(blocks, &mut verdicts);
     let kept: usize = verdicts
         .iter()
@@ -312,6 +313,31 @@ fn keep_byline(
         if is_name || is_date {
             has_name |= is_name;
             has_date |= is_date;
+            verdicts[index] = Verdict::Kept;
+        }
+    }
+}
+
+/// The opening post may stand above the others, without their mark.
+fn keep_opening(blocks: &Blocks, first: NodeId, verdicts: &mut [Verdict]) {
+    let beside = Roles::NAV
+        | Roles::FOOTER
+        | Roles::ASIDE
+        | Roles::FORM
+        | Roles::CONSENT
+        | Roles::HIDDEN
+        | Roles::PROMO
+        | Roles::RELATED
+        | Roles::AD;
+    let end = blocks.list.partition_point(|block| block.first < first);
+    let Some(headline) = blocks.list[..end]
+        .iter()
+        .rposition(|block| block.kind == Kind::Heading(1))
+    else {
+        return;
+    };
+    for (index, block) in blocks.list[..end].iter().enumerate().skip(headline + 1) {
+        if is_paragraph(block) && !block.in_card && !block.roles.has(beside) {
             verdicts[index] = Verdict::Kept;
         }
     }
