@@ -143,10 +143,11 @@ pub(super) fn shape<'a>(
 /// Names on the page of an offer or of a list are those of customers and of the
 /// texts that it leads to.
 pub(super) fn has_no_author(article: &Article, clues: PageClues) -> bool {
-    let is_of_others = matches!(
-        article.page_type,
-        PageType::Listing | PageType::Collection | PageType::Product | PageType::Service
-    );
+    let is_of_others = match article.page_type {
+        PageType::Listing | PageType::Collection | PageType::Product => true,
+        PageType::Service => clues.is_front || clues.offers_service,
+        _ => false,
+    };
     is_of_others
         && !clues.declares_article
         && article
