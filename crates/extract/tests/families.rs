@@ -55,6 +55,7 @@ fn a_paywall() {
         article.flags,
         Flags {
             paywall: true,
+            truncated: true,
             ..Flags::default()
         }
     );
