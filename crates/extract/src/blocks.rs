@@ -238,10 +238,10 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
                 cutter.close();
                 block_ends.push(document.end(node));
             }
-            Tag::Span | Tag::Other | Tag::Small if cutter.open.is_some() => {
-                if is_unseen_inline(document, node) {
-                    unseen_end = document.end(node);
-                }
+            Tag::Span | Tag::Other | Tag::Small
+                if cutter.open.is_some() && is_unseen_inline(document, node) =>
+            {
+                unseen_end = document.end(node);
             }
             _ => {}
         }

@@ -57,9 +57,9 @@ pub(super) fn find(document: &Document<'_>, blocks: &Blocks) -> Option<Content> 
         return None;
     }
     let mut container = 0;
-    for node in 1..document.len() {
+    for (node, row) in rows.iter().enumerate().skip(1) {
         if document.tag(node) != Tag::Text
-            && rows[node] as f32 >= total as f32 * MIN_ROW_SHARE
+            && *row as f32 >= total as f32 * MIN_ROW_SHARE
             && document.parent(node) <= container
         {
             container = node;

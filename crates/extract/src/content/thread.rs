@@ -80,8 +80,8 @@ pub(super) fn find(document: &Document<'_>, blocks: &Blocks) -> Option<Content> 
 fn posts(document: &Document<'_>, blocks: &Blocks, sizes: &[u32]) -> Option<Vec<NodeId>> {
     let mut marks: Vec<(&str, NodeId, Vec<NodeId>, u32)> = Vec::new();
     let beside = Roles::NAV | Roles::FOOTER | Roles::ASIDE;
-    for node in 1..document.len() {
-        if document.tag(node) == Tag::Text || sizes[node] == 0 {
+    for (node, size) in sizes.iter().enumerate().skip(1) {
+        if document.tag(node) == Tag::Text || *size == 0 {
             continue;
         }
         for mark in marks_of(document, node) {
@@ -100,7 +100,7 @@ fn posts(document: &Document<'_>, blocks: &Blocks, sizes: &[u32]) -> Option<Vec<
             {
                 entry.1 = document.end(node);
                 entry.2.push(node);
-                entry.3 += sizes[node];
+                entry.3 += size;
             }
         }
     }
@@ -186,13 +186,13 @@ fn bodies(document: &Document<'_>, sizes: &[u32], post: NodeId) -> Vec<NodeId> {
                 sure.push(node);
                 sure_end = document.end(node);
             }
-            Some(Body::Perhaps) => {
+            Some(Body::Perhaps)
                 if perhaps.is_none_or(|known| {
                     node < document.end(known) && sizes[node] * 10 >= sizes[known] * 9
                         || node >= document.end(known) && sizes[node] > sizes[known]
-                }) {
-                    perhaps = Some(node);
-                }
+                }) =>
+            {
+                perhaps = Some(node);
             }
             _ => {}
         }
@@ -215,9 +215,10 @@ enum Body {
 fn body_kind(document: &Document<'_>, node: NodeId) -> Option<Body> {
     let mut kind = None;
     for (name, value) in document.attrs(node) {
-        if name.eq_ignore_ascii_case("itemprop") && matches!(value, "text" | "articleBody") {
-            kind = kind.max(Some(Body::Sure));
-        } else if name.eq_ignore_ascii_case("id") && value.starts_with("post_message_") {
+        let is_body =
+            name.eq_ignore_ascii_case("itemprop") && matches!(value, "text" | "articleBody");
+        let is_message = name.eq_ignore_ascii_case("id") && value.starts_with("post_message_");
+        if is_body || is_message {
             kind = kind.max(Some(Body::Sure));
         } else if name.eq_ignore_ascii_case("class") {
             for class in value.split_ascii_whitespace().take(20) {
