@@ -4,6 +4,7 @@
 
 mod adapter;
 mod adapter_items;
+mod buckets;
 mod budget;
 mod check;
 mod collect;

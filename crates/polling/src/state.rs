@@ -234,3 +234,58 @@ impl State {
         self.beat.spread(from, to, undated);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(state: &mut State, listed: usize, new: usize, minute: i64) {
+        let dates = vec![None; listed];
+        let sighting = Sighting {
+            listed: &dates,
+            new: &dates[..new],
+        };
+        state.read(sighting, Timestamp::from_second(minute * 60).unwrap());
+    }
+
+    #[test]
+    fn a_short_document_is_full_once_it_drops_an_item() {
+        let mut state = State::default();
+        // Items listed and new at each poll, and how many it can hold after that.
+        let rows = [
+            (0, 0, 10),
+            (1, 1, 10),
+            (3, 2, 10),
+            (3, 0, 10),
+            (3, 1, 3),
+            (3, 0, 3),
+            (5, 2, 10),
+            (25, 20, 25),
+        ];
+        for (poll, (listed, new, window)) in rows.into_iter().enumerate() {
+            read(&mut state, listed, new, poll as i64);
+            assert_eq!(state.window(), window, "poll {poll}");
+        }
+    }
+
+    #[test]
+    fn only_what_had_items_can_be_overrun() {
+        let mut state = State::default();
+        read(&mut state, 0, 0, 1);
+        read(&mut state, 2, 2, 2);
+        assert!(!state.is_overrun(), "the first items of a new feed");
+        read(&mut state, 2, 2, 3);
+        assert!(state.is_overrun());
+    }
+
+    #[test]
+    fn delays_are_those_of_items_that_appeared_since_the_last_poll() {
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let mut state = State::default();
+        let now = at(100_000).unwrap();
+        assert_eq!(state.delays(&[at(99_000)], now), (0, 0.0), "never polled");
+        read(&mut state, 3, 0, 98_000 / 60);
+        let new = [at(99_000), at(99_400), at(50_000), at(86_400), None];
+        assert_eq!(state.delays(&new, now), (2, 1600.0));
+    }
+}

@@ -66,6 +66,7 @@ fn policy() -> impl Strategy<Value = Policy> {
         }),
         Just(Policy::Adaptive),
         Just(Policy::Adaptive),
+        any::<bool>().prop_map(|is_news| Policy::Sitemap { is_news }),
     ]
 }
 

@@ -17,6 +17,7 @@ use tidings_text::hex;
 use tidings_url::FetchUrl;
 use tracing::info;
 
+use super::buckets::Buckets;
 use super::feed_state::FeedState;
 use super::poll_error::{LIMITED, PollError, SKIPPED};
 use crate::sources::{LISTING, SourceSettings};
@@ -110,6 +111,7 @@ impl<'a> FeedPoll<'a> {
         self.feed.last_modified = None;
         self.feed.body_hash = None;
         self.feed.items_checksum = None;
+        self.state.entries = Buckets::default();
     }
 
     /// Whether this is a sitemap that an index listed.
@@ -135,8 +137,9 @@ impl<'a> FeedPoll<'a> {
         self.feed.kind == "sitemap"
     }
 
-    /// Feeds have the policy of their source, sitemaps an interval; a sitemap whose
-    /// index is dated is polled when the index says so, and once per week.
+    /// Feeds and sitemaps have the policy of their source; a sitemap whose index is dated
+    /// is polled when the index says so, and once per week. News sitemaps are polled like
+    /// feeds, others within narrower bounds; under another policy at their interval.
     pub(super) fn policy(&self) -> Policy {
         let hours = |hours: u64| Policy::Fixed {
             every: Duration::from_secs(hours * 3600),
@@ -149,13 +152,18 @@ impl<'a> FeedPoll<'a> {
             false if self.settings.adapter().is_some() => self.settings.interval(),
             false => self.settings.policy(),
             true if self.state.is_dated => hours(24 * 7),
-            true => hours(u64::from(self.settings.sitemap_interval_hours)),
+            true if self.settings.policy() != Policy::Adaptive => {
+                hours(u64::from(self.settings.sitemap_interval_hours))
+            }
+            true => Policy::Sitemap {
+                is_news: self.state.is_news,
+            },
         }
     }
 
     /// Whether the price of a request decides when this is polled.
     pub(super) fn is_within_budget(&self) -> bool {
-        self.policy() == Policy::Adaptive
+        matches!(self.policy(), Policy::Adaptive | Policy::Sitemap { .. })
     }
 
     pub(super) fn request(&mut self, url: FetchUrl) -> Request {
