@@ -261,11 +261,15 @@ fn a_form_without_a_login_is_logged_as_denied() {
     );
 }
 
-/// Overwrites the start of the last page, which belongs to a table that is empty here.
-fn damage_last_page(path: &std::path::Path) {
+/// Overwrites the start of the last page of an index that has no rows, so that the
+/// program still starts.
+fn damage_empty_index(path: &std::path::Path) {
     const PAGE_BYTES: usize = 4096;
+    const LEAF_OF_INDEX: u8 = 0x0a;
     let mut file = std::fs::read(path).unwrap();
-    let start = file.len() - PAGE_BYTES;
+    let is_empty_index = |page: &[u8]| page[0] == LEAF_OF_INDEX && page[3..5] == [0, 0];
+    let last = file.chunks(PAGE_BYTES).rposition(is_empty_index).unwrap();
+    let start = last * PAGE_BYTES;
     file[start..start + 64].fill(0xff);
     std::fs::write(path, file).unwrap();
 }
@@ -309,7 +313,7 @@ fn a_damaged_store_is_not_ready_and_check_says_so() {
     };
     assert_eq!(ready(), (200, 200));
 
-    damage_last_page(&folder.path().join("tidings-data/tidings.db"));
+    damage_empty_index(&folder.path().join("tidings-data/tidings.db"));
     let (ok, said) = call(&["check", "--name", "localhost", "--set", bind]);
     assert!(!ok && said.contains("corrupt file"), "{said}");
     assert!(said.contains("restore a backup"), "{said}");

@@ -23,8 +23,8 @@ const CACHE_MIB: u32 = 1;
 /// state, while it keeps the writer out. It is tried again with one of the next commits.
 const END_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Lets the log of a writer be copied by a thread when it has so many pages. Without
-/// a thread it stays with SQLite's own checkpoints.
+/// Lets the log of a writer be copied by a thread when it has `log_pages`. Without a
+/// thread it stays with SQLite's own checkpoints.
 pub(super) fn start(
     writer: &mut Connection,
     path: &Path,
@@ -82,7 +82,7 @@ mod tests {
 
     const PAGE_BYTES: u64 = 4096;
 
-    /// The size of the log after so many commits of some pages each.
+    /// The size of the log after `commits` of some pages each.
     fn log_bytes(commits: u32, log_pages: Option<i32>) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");

@@ -418,7 +418,7 @@ mod tests {
     const HOST: i64 = 7;
     const NOW: i64 = 1_000_000;
 
-    /// A host with so many URLs of one priority that are due, and one of another.
+    /// A host with URLs of one priority that are due, and one of another.
     fn waiting(urls: u32) -> Connection {
         let connection = Connection::open_in_memory().unwrap();
         super::super::migrate(&connection, "sqlite:test", SCHEMA_VERSION, NOW).unwrap();
