@@ -4,7 +4,6 @@
 
 mod adapter;
 mod adapter_items;
-mod buckets;
 mod budget;
 mod check;
 mod collect;

@@ -149,9 +149,7 @@ async fn sitemaps_that_fail_or_have_nothing_recent_are_retired() {
     assert_eq!(class("/undated.xml").await, None);
     let reason = feed(store, "/gone.xml").await.last_error.unwrap();
     assert!(
-        reason.starts_with("retired on 2026-11-")
-            && reason.contains("once per week")
-            && reason.contains("404"),
+        reason.contains("once per week") && reason.contains("404"),
         "{reason}"
     );
     // The others four times per day.

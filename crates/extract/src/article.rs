@@ -70,19 +70,7 @@ pub struct Article {
 #[serde(rename_all = "snake_case")]
 pub enum PageType {
     Article,
-    /// An article that goes on while something happens.
-    LiveBlog,
-    /// Posts of several people.
-    Forum,
-    Documentation,
-    /// One thing that is for sale.
-    Product,
-    /// Rows of teasers, links, entries.
     Listing,
-    /// Rows of things for sale.
-    Collection,
-    /// What somebody offers: the front page of a company, a service, a price list.
-    Service,
     /// Too little text to be an article.
     Stub,
     #[default]
@@ -93,12 +81,6 @@ impl PageType {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Article => "article",
-            Self::LiveBlog => "live_blog",
-            Self::Forum => "forum",
-            Self::Documentation => "documentation",
-            Self::Product => "product",
-            Self::Collection => "collection",
-            Self::Service => "service",
             Self::Listing => "listing",
             Self::Stub => "stub",
             Self::Other => "other",
@@ -131,16 +113,7 @@ impl Quality {
 /// What keeps the reader from the article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Flags {
-    /// The page says that its text is for those who pay. It may be there all the same.
     pub paywall: bool,
-    /// The text ends where a wall begins: not all of it is there.
-    pub truncated: bool,
-    /// One has to log in to read it.
-    pub login_wall: bool,
-    /// It is not shown where the page was fetched from.
-    pub geo_block: bool,
-    /// A shell that scripts would fill.
-    pub script_shell: bool,
     pub consent_wall: bool,
     /// A success status, but the text says that there is no such page.
     pub soft_404: bool,

@@ -3,7 +3,7 @@
 //! stands in). A subtree is a contiguous range of blocks. Judges nothing.
 
 use crate::html::{Document, NodeId, Tag, decode_into};
-use crate::roles::{Roles, is_unseen_inline, own_roles};
+use crate::roles::{Roles, own_roles};
 use crate::text;
 
 /// What kind of line a block is.
@@ -114,36 +114,12 @@ impl Blocks {
         for node in (1..document.len()).rev() {
             prose[document.parent(node)] += prose[node];
         }
-        self.own_roles = (0..document.len())
-            .map(|node| match node {
-                0 => Roles::NONE,
-                node => own_roles(document, node),
-            })
-            .collect();
-        // Elements that claim to be the article, and have text.
-        let holds_body: Vec<NodeId> = (1..document.len())
-            .filter(|node| {
-                prose[*node] >= MIN_BODY_PROSE
-                    && match document.tag(*node) {
-                        Tag::Article | Tag::Main => true,
-                        _ => self.own_roles[*node].has(Roles::BODY | Roles::MAIN),
-                    }
-            })
-            .take(MAX_BODIES)
-            .collect();
+        self.own_roles = vec![Roles::NONE; document.len()];
         let mut all = vec![Roles::NONE; document.len()];
         for node in 1..document.len() {
-            let mut own = self.own_roles[node];
-            if own.has(Roles::OUTSIDE) && prose[node] > total / 5 * 2 {
-                // Beside another element that claims to be the article, not around or in it.
-                let is_elsewhere = own.has(Roles::FOOTER | Roles::CONSENT | Roles::ASIDE)
-                    && !holds_body.is_empty()
-                    && holds_body
-                        .iter()
-                        .all(|body| document.end(*body) <= node || *body >= document.end(node));
-                if !is_elsewhere {
-                    own = own.without(Roles::OUTSIDE);
-                }
+            let mut own = own_roles(document, node);
+            if own != Roles::NONE && prose[node] > total / 5 * 2 {
+                own = own.without(Roles::OUTSIDE);
             }
             self.own_roles[node] = own;
             all[node] = own | all[document.parent(node)];
@@ -168,11 +144,6 @@ impl Blocks {
     }
 }
 
-/// Prose of an element that can be the article,
-const MIN_BODY_PROSE: u32 = 80;
-/// and how many of them are known.
-const MAX_BODIES: usize = 20;
-
 /// Cuts a page into blocks.
 pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     let mut cutter = Cutter {
@@ -187,11 +158,7 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     let mut bold_end = 0;
     let mut italic_end = 0;
     let mut breaks = 0;
-    let mut unseen_end = 0;
     for node in 1..document.len() {
-        if node < unseen_end {
-            continue;
-        }
         while block_ends.last().is_some_and(|end| *end <= node) {
             block_ends.pop();
             cutter.close();
@@ -199,14 +166,10 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
         let tag = document.tag(node);
         if tag == Tag::Text {
             let parent = document.tag(document.parent(node));
-            // The text of `noscript` is a node only if it was asked for.
-            if parent.is_raw() && !matches!(parent, Tag::Xmp | Tag::Noscript) {
+            if parent.is_raw() && parent != Tag::Xmp {
                 continue;
             }
             breaks = 0;
-            if node < link_end && is_link_hint(document.raw_text(node)) {
-                continue;
-            }
             cutter.add(
                 node,
                 Style {
@@ -233,16 +196,6 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
                 cutter.close();
                 block_ends.push(document.end(node));
             }
-            // A button in a row is no part of its text.
-            Tag::Button if !cutter.is_in_sentence() => {
-                cutter.close();
-                block_ends.push(document.end(node));
-            }
-            Tag::Span | Tag::Other | Tag::Small
-                if cutter.open.is_some() && is_unseen_inline(document, node) =>
-            {
-                unseen_end = document.end(node);
-            }
             _ => {}
         }
     }
@@ -253,22 +206,6 @@ pub(crate) fn cut(document: &Document<'_>) -> Blocks {
     };
     blocks.assign_roles(document);
     blocks
-}
-
-/// "(opens in new tab)": what an icon behind a link means.
-fn is_link_hint(text: &str) -> bool {
-    const HINTS: [&str; 6] = [
-        "opens in new tab",
-        "opens in a new tab",
-        "opens new tab",
-        "opens in new window",
-        "opens in a new window",
-        "opens external link",
-    ];
-    text.len() < 60 && {
-        let hint = text.trim_matches(|c: char| !c.is_alphanumeric());
-        HINTS.iter().any(|known| hint.eq_ignore_ascii_case(known))
-    }
 }
 
 /// How a piece of text looks.
@@ -332,13 +269,6 @@ impl Cutter<'_, '_> {
             block.italic &= style.italic;
         }
         block.last = node;
-    }
-
-    /// The open block is a paragraph or a heading.
-    fn is_in_sentence(&self) -> bool {
-        self.open
-            .as_ref()
-            .is_some_and(|block| matches!(block.kind, Kind::Paragraph | Kind::Heading(_)))
     }
 
     fn line_break(&mut self) {

@@ -7,15 +7,12 @@ mod headings;
 mod invitations;
 mod notices;
 mod repeats;
-mod rows;
 mod tail;
-mod thread;
 
 use std::ops::Range;
 
 use crate::blocks::{Block, Blocks, Kind};
 use crate::html::{Document, NodeId};
-use crate::page_clues::Layout;
 use crate::roles::Roles;
 use headings::aside;
 
@@ -61,10 +58,6 @@ pub(crate) struct ContentEvidence {
     pub(crate) sites: Vec<String>,
     /// Blocks that other pages of the site have, too; empty if nothing is known.
     pub(crate) known: Vec<bool>,
-    /// How the text is built.
-    pub(crate) layout: Layout,
-    /// The page declares itself an article.
-    pub(crate) declares_article: bool,
 }
 
 /// Finds the article. If what claims to stand beside it is nearly all there is,
@@ -74,44 +67,6 @@ pub(crate) fn find(
     blocks: &Blocks,
     evidence: &ContentEvidence,
 ) -> Content {
-    match evidence.layout {
-        Layout::Thread => {
-            if let Some(posts) = thread::find(document, blocks) {
-                return posts;
-            }
-        }
-        Layout::Collection => {
-            if let Some(rows) = rows::find(document, blocks) {
-                return rows;
-            }
-        }
-        Layout::Listing | Layout::Prose | Layout::Documentation | Layout::Product => {}
-    }
-    let prose = find_prose(document, blocks, evidence);
-    let size = prose.size(blocks);
-    let may_be_rows = match evidence.layout {
-        Layout::Listing => true,
-        Layout::Prose => size < MAX_TEASER_TEXT && !evidence.declares_article,
-        _ => false,
-    };
-    if !may_be_rows {
-        return prose;
-    }
-    let least = match evidence.layout {
-        Layout::Listing => size,
-        _ => size * MIN_ROWS_RATIO,
-    };
-    rows::find(document, blocks)
-        .filter(|rows| rows.size(blocks) > least)
-        .unwrap_or(prose)
-}
-
-/// Rows are looked for where the prose has less text than this,
-const MAX_TEASER_TEXT: usize = 1_500;
-/// and they are the content if they have this many times its text.
-const MIN_ROWS_RATIO: usize = 3;
-
-fn find_prose(document: &Document<'_>, blocks: &Blocks, evidence: &ContentEvidence) -> Content {
     let first = find_without(document, blocks, evidence, Roles::NONE);
     let size = first.size(blocks);
     let elsewhere = Roles::NAV | Roles::FOOTER | Roles::COMMENTS;
@@ -143,18 +98,11 @@ fn find_without(
     evidence: &ContentEvidence,
     ignored: Roles,
 ) -> Content {
-    let is_manual = evidence.layout == Layout::Documentation;
-    // A reference calls itself so.
-    let ignored = match is_manual {
-        true => ignored | Roles::NOTES,
-        false => ignored,
-    };
-    let (container, wider) = container::choose(document, blocks, ignored, evidence);
+    let (container, wider) = container::choose(document, blocks, ignored, &evidence.known);
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());
-    let of_product = evidence.layout == Layout::Product;
-    let clutter = clutter::find(document, blocks, container, range.clone(), of_product);
+    let clutter = clutter::find(document, blocks, container, range.clone());
     for index in range.clone() {
         let block = &blocks.list[index];
         let inside = blocks
@@ -162,15 +110,12 @@ fn find_without(
             .without(ignored);
         verdicts[index] = if clutter[index - range.start] {
             Verdict::Clutter
-        } else if inside.has(Roles::OUTSIDE)
-            || of_product && inside.has(Roles::REVIEWS)
-            || inside.has(Roles::TOC) && block.link_density() > 0.5
+        } else if inside.has(Roles::OUTSIDE) || inside.has(Roles::TOC) && block.link_density() > 0.5
         {
             Verdict::Role
         } else if block.in_card {
             Verdict::Card
         } else if is_only_links(block)
-            && !is_manual
             && !is_introduced(
                 &blocks.list[range.start..index],
                 &verdicts[range.start..index],
@@ -184,7 +129,6 @@ fn find_without(
             Verdict::Kept
         };
     }
-    drop_appeals(blocks, range.clone(), &mut verdicts);
     let mut judge = Judge {
         document,
         blocks,
@@ -193,12 +137,10 @@ fn find_without(
         range,
     };
     judge.drop_known(&evidence.known);
-    if !is_manual {
-        judge.drop_repeated();
-        judge.drop_copy();
-    }
+    judge.drop_repeated();
+    judge.drop_copy();
     judge.drop_preamble(evidence);
-    judge.drop_asides(of_product);
+    judge.drop_asides();
     judge.drop_invitations();
     judge.drop_tail(evidence);
     judge.drop_loose_headings();
@@ -208,29 +150,6 @@ fn find_without(
         verdicts: judge.verdicts,
     }
 }
-
-/// Leaves out what a site says to every reader, unless the text is about that.
-fn drop_appeals(blocks: &Blocks, range: Range<usize>, verdicts: &mut [Verdict]) {
-    let (mut total, mut appeals) = (0, Vec::new());
-    for index in range {
-        if verdicts[index] == Verdict::Kept {
-            let block = &blocks.list[index];
-            total += block.size;
-            if !matches!(block.kind, Kind::Heading(_)) && notices::is_appeal(&block.text) {
-                appeals.push(index);
-            }
-        }
-    }
-    let size: usize = appeals.iter().map(|index| blocks.list[*index].size).sum();
-    if size * 10 <= total * MAX_APPEAL_TENTHS {
-        for index in appeals {
-            verdicts[index] = Verdict::Notice;
-        }
-    }
-}
-
-/// Tenths of the text that appeals may be.
-const MAX_APPEAL_TENTHS: usize = 5;
 
 /// Claims that would take away too much of the prose to be true.
 fn overclaimed(
@@ -391,7 +310,6 @@ impl Judge<'_, '_> {
                 {
                     Verdict::Title
                 }
-                _ if evidence.layout == Layout::Documentation && is_paragraph(block) => continue,
                 _ if inside.has(Roles::HEADER) && block.size < 200 => Verdict::Preamble,
                 Kind::Bare | Kind::Paragraph
                     if block.size < 80 && !ends_a_sentence(&block.text) =>

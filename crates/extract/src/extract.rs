@@ -19,22 +19,14 @@ use crate::fields::{self, author};
 use crate::html::{self, Document, ParserLimits};
 use crate::near_duplicate::sketch;
 use crate::page::{FeedEntry, Options, Page};
-use crate::page_clues::Layout;
 use crate::selectors::{Selector, value_of};
 use crate::structured::{JsonLd, Meta, Microdata};
-use crate::{blocks, fingerprint, language, page_clues, page_type, render, site_memory, text};
+use crate::{blocks, fingerprint, language, page_type, render, site_memory, text};
 
 /// Maximum length of an excerpt.
 const MAX_EXCERPT_CHARS: usize = 200;
 /// A body in the structured data must be this much longer to replace the page's.
 const MIN_HIDDEN_BODY_RATIO: usize = 3;
-/// With less text than this, a product is described by its structured data.
-const MIN_DESCRIPTION_BYTES: usize = 200;
-/// With less text than this, `noscript` is read.
-const MIN_VISIBLE_BYTES: usize = 400;
-/// `noscript` elements that are examined, and how much one must hold.
-const MAX_NOSCRIPTS: usize = 200;
-const MIN_NOSCRIPT_BYTES: usize = 400;
 
 /// Extracts the article of a page. Never fails: a page without an article gives
 /// an empty text; a defect in here that would panic is contained and gives the
@@ -59,44 +51,7 @@ pub fn select(page: &Page<'_>, options: &Options<'_>, selector: &Selector) -> Ve
 
 fn extract_inner(page: &Page<'_>, options: &Options<'_>) -> Article {
     let (source, charset) = decode(page, options);
-    let limits = parser_limits(options);
-    let article = extract_from(page, options, &source, charset, &limits);
-    if article.text.len() >= MIN_VISIBLE_BYTES || !has_hidden_text(&source) {
-        return article;
-    }
-    // Pages that are built in the browser carry their text for others in `noscript`.
-    let limits = ParserLimits {
-        noscript: true,
-        ..limits
-    };
-    let without_scripts = extract_from(page, options, &source, charset, &limits);
-    if without_scripts.text.len() > article.text.len() * MIN_HIDDEN_BODY_RATIO {
-        without_scripts
-    } else {
-        article
-    }
-}
-
-/// Whether a `noscript` holds more than a notice or a pixel.
-fn has_hidden_text(source: &str) -> bool {
-    let bytes = source.as_bytes();
-    let end = memchr::memmem::Finder::new(b"</noscript");
-    memchr::memmem::find_iter(bytes, b"<noscript")
-        .take(MAX_NOSCRIPTS)
-        .any(|at| {
-            let rest = &bytes[at..];
-            end.find(rest).unwrap_or(rest.len()) > MIN_NOSCRIPT_BYTES
-        })
-}
-
-fn extract_from(
-    page: &Page<'_>,
-    options: &Options<'_>,
-    source: &str,
-    charset: &'static str,
-    limits: &ParserLimits,
-) -> Article {
-    let document = html::parse(source, limits, options.within_budget);
+    let document = html::parse(&source, &parser_limits(options), options.within_budget);
     let json_ld = JsonLd::collect(&document);
     let meta = Meta::collect(&document);
     let microdata = Microdata::collect(&document);
@@ -109,7 +64,6 @@ fn extract_from(
     };
 
     let blocks = blocks::cut(&document);
-    let clues = page_clues::collect(page.url, &document, &blocks, &json_ld, &meta, &microdata);
     let prints: Vec<Option<u32>> = match options.site {
         Some(_) => blocks.list.iter().map(site_memory::print_of).collect(),
         None => Vec::new(),
@@ -134,8 +88,6 @@ fn extract_from(
             .site
             .map(|site| site.known(page.url, &prints))
             .unwrap_or_default(),
-        layout: clues.layout,
-        declares_article: clues.declares_article,
     };
     let (content, method) = find_content(page, options, &document, &blocks, &evidence);
     let kept: Vec<&Block> = blocks
@@ -159,9 +111,6 @@ fn extract_from(
     }
     article.links = render::links(&document, &kept, base.as_ref());
     article.images = render::images(&document, content.container, base.as_ref());
-    if clues.layout == Layout::Product {
-        describe_product(&mut article, &json_ld);
-    }
     fall_back(&mut article, &json_ld, page.feed);
 
     fields::fill(
@@ -171,7 +120,6 @@ fn extract_from(
         &blocks,
         &content,
         &statements,
-        clues,
     );
     article.important = page
         .selectors
@@ -196,18 +144,15 @@ fn extract_from(
         &article.text,
         page.feed.and_then(|feed| feed.language.as_deref()),
     );
-    article.flags = judge::find_walls(&article, &document, &blocks, &statements, source);
+    article.flags = judge::find_walls(&article, &document, &blocks, &statements);
     article.page_type = page_type::judge(&judge::shape(
         &article,
+        page,
         &document,
         &blocks,
         &kept,
         &statements,
-        clues,
     ));
-    if judge::has_no_author(&article, clues) {
-        article.authors = None;
-    }
     article.quality = judge::quality(&article.text, &options.quality);
     article.content_hash = fingerprint::content_hash(&article.text);
     article.sketch = sketch(&article.text);
@@ -259,7 +204,6 @@ pub(crate) fn parser_limits(options: &Options<'_>) -> ParserLimits {
         texts: limits.texts,
         nodes: limits.nodes,
         text_bytes: limits.text_bytes,
-        noscript: false,
     }
 }
 
@@ -304,21 +248,6 @@ fn find_content(
         }
     }
     (content, method)
-}
-
-/// A shop that is built in the browser describes its product in the structured data.
-fn describe_product(article: &mut Article, json_ld: &JsonLd) {
-    let description = json_ld
-        .of_type("Product")
-        .chain(json_ld.of_type("ProductGroup"))
-        .find_map(|product| json_ld.as_text(product.get("description")?));
-    if let Some(description) = description
-        && article.text.len() < MIN_DESCRIPTION_BYTES
-        && description.len() > article.text.len() * MIN_HIDDEN_BODY_RATIO
-    {
-        article.text = plain(&description);
-        article.method = Method::JsonLd;
-    }
 }
 
 /// Pages that are built in the browser carry their text in the structured data

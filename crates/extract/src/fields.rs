@@ -16,7 +16,6 @@ use crate::content::{Content, Verdict};
 use crate::dates::When;
 use crate::html::Document;
 use crate::page::Page;
-use crate::page_clues::{Layout, PageClues};
 use crate::provenance::{Origin, Sourced};
 use crate::roles::Roles;
 use crate::selectors::{Selector, value_of};
@@ -32,7 +31,6 @@ pub(crate) fn fill(
     blocks: &Blocks,
     content: &Content,
     statements: &Statements<'_>,
-    clues: PageClues,
 ) {
     let Statements {
         json_ld,
@@ -77,7 +75,7 @@ pub(crate) fn fill(
         .map(|title| Sourced::new(title, Origin::Selector))
         .or_else(|| {
             title::choose(&title_candidates(
-                article, page, blocks, content, statements, clues,
+                article, page, blocks, content, statements,
             ))
         })
         .or_else(|| {
@@ -119,15 +117,12 @@ pub(crate) fn fill(
         .and_then(|text| When::parse(&text))
         .filter(believed)
         .map(|when| Sourced::new(when, Origin::Selector))
-        .or_else(|| published::published(&evidence));
-    if article
-        .published
-        .as_ref()
-        .is_none_or(|found| found.origin == Origin::LastModified)
-        && let Some(when) = feed.and_then(|feed| feed.published).filter(believed)
-    {
-        article.published = Some(Sourced::new(when, Origin::Feed));
-    }
+        .or_else(|| published::published(&evidence))
+        .or_else(|| {
+            feed.and_then(|feed| feed.published)
+                .filter(believed)
+                .map(|when| Sourced::new(when, Origin::Feed))
+        });
     article.modified = published::modified(&evidence).or_else(|| {
         feed.and_then(|feed| feed.modified)
             .filter(believed)
@@ -141,7 +136,6 @@ fn title_candidates(
     blocks: &Blocks,
     content: &Content,
     statements: &Statements<'_>,
-    clues: PageClues,
 ) -> TitleCandidates {
     let Statements {
         json_ld,
@@ -177,7 +171,6 @@ fn title_candidates(
             .map(str::to_owned),
         tag: meta.title.clone(),
         site_name: article.site_name.as_ref().map(|site| site.value.clone()),
-        is_offer: clues.is_front || clues.offers_service || clues.layout != Layout::Prose,
         host: Url::parse(page.url)
             .ok()
             .and_then(|url| {

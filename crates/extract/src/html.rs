@@ -1,8 +1,6 @@
 //! The tree of a page: parsed once, in linear time, under caps, into an array
 //! in document order. Knows HTML, nothing about articles.
 
-#[cfg(test)]
-mod distance;
 mod parser;
 mod tag;
 mod tree;

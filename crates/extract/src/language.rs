@@ -1,16 +1,11 @@
-//! The language of an article: as declared unless its script excludes that,
-//! else as detected from the text, else from the feed. ISO 639-1 where it exists.
-
-use whatlang::Script;
+//! The language of an article: as declared, else as detected from the text,
+//! else from the feed. ISO 639-1 where it exists.
 
 use crate::provenance::{Origin, Sourced};
 use crate::structured::{JsonLd, Meta};
 
 /// Detection in shorter texts is a guess.
 const MIN_DETECTION_CHARS: usize = 200;
-/// A script is known from less.
-const MIN_SCRIPT_CHARS: usize = 60;
-const MAX_DETECTION_BYTES: usize = 4_000;
 
 pub(crate) fn find(
     meta: &Meta,
@@ -45,72 +40,12 @@ pub(crate) fn find(
                 .and_then(code)
                 .map(|code| Sourced::new(code, Origin::Meta))
         });
-    let declared = declared.filter(|declared| !is_excluded(&declared.value, text));
     declared
         .or_else(|| detect(text).map(|code| Sourced::new(code, Origin::Text)))
         .or_else(|| {
             feed.and_then(code)
                 .map(|code| Sourced::new(code, Origin::Feed))
         })
-}
-
-/// Whether a text is in a script that the declared language is not written in:
-/// templates declare English, whoever uses them.
-fn is_excluded(declared: &str, text: &str) -> bool {
-    if crate::text::size(text) < MIN_SCRIPT_CHARS {
-        return false;
-    }
-    let Some(script) = whatlang::detect_script(head(text)) else {
-        return false;
-    };
-    let scripts: &[Script] = match declared {
-        "ar" | "fa" | "ur" | "ps" | "ckb" | "sd" | "ug" => &[Script::Arabic],
-        "he" | "iw" | "yi" => &[Script::Hebrew],
-        "ru" | "uk" | "be" | "bg" | "mk" | "ky" => &[Script::Cyrillic],
-        "el" => &[Script::Greek],
-        "th" => &[Script::Thai],
-        "ko" => &[Script::Hangul, Script::Mandarin],
-        "ja" => &[Script::Hiragana, Script::Katakana, Script::Mandarin],
-        "zh" => &[Script::Mandarin],
-        "hi" | "mr" | "ne" => &[Script::Devanagari],
-        "bn" => &[Script::Bengali],
-        "ta" => &[Script::Tamil],
-        "te" => &[Script::Telugu],
-        "ka" => &[Script::Georgian],
-        "hy" => &[Script::Armenian],
-        "en" | "de" | "fr" | "es" | "it" | "pt" | "nl" | "sv" | "da" | "no" | "nb" | "nn"
-        | "fi" | "pl" | "cs" | "sk" | "sl" | "hr" | "hu" | "ro" | "tr" | "id" | "vi" | "et"
-        | "lv" | "lt" | "ca" | "eu" | "gl" | "af" | "is" | "ga" | "cy" | "sq" | "ms" => {
-            &[Script::Latin]
-        }
-        _ => return false,
-    };
-    !scripts.contains(&script)
-}
-
-/// The language of most texts in a script, where the detector is not sure.
-fn of_script(script: Script) -> Option<&'static str> {
-    Some(match script {
-        Script::Arabic => "ar",
-        Script::Hebrew => "he",
-        Script::Greek => "el",
-        Script::Thai => "th",
-        Script::Hangul => "ko",
-        Script::Hiragana | Script::Katakana => "ja",
-        Script::Mandarin => "zh",
-        Script::Georgian => "ka",
-        Script::Armenian => "hy",
-        _ => return None,
-    })
-}
-
-/// The part of a text that is examined.
-fn head(text: &str) -> &str {
-    let mut end = text.len().min(MAX_DETECTION_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// `de-AT`, `pt_BR`, `EN` to two or three letters.
@@ -130,12 +65,11 @@ fn detect(text: &str) -> Option<String> {
     if crate::text::size(text) < MIN_DETECTION_CHARS {
         return None;
     }
-    let text = head(text);
-    let Some(found) = whatlang::detect(text).filter(whatlang::Info::is_reliable) else {
-        return whatlang::detect_script(text)
-            .and_then(of_script)
-            .map(str::to_owned);
-    };
+    let mut end = text.len().min(4000);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let found = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable)?;
     let three = found.lang().code();
     let two = TWO_LETTERS
         .iter()

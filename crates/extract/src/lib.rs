@@ -27,7 +27,6 @@ mod html;
 mod language;
 mod near_duplicate;
 mod page;
-mod page_clues;
 mod page_type;
 mod provenance;
 mod raw_content;

@@ -2,7 +2,6 @@
 //! of the text, the links beside it. One signal alone never decides.
 
 use crate::article::{Flags, PageType};
-use crate::page_clues::{Layout, PageClues};
 
 /// The signals.
 #[derive(Debug, Clone, Copy, Default)]
@@ -19,50 +18,55 @@ pub(crate) struct Shape<'a> {
     pub(crate) links: usize,
     /// Headlines that are links: teasers.
     pub(crate) linked_headings: usize,
+    pub(crate) has_title: bool,
     pub(crate) has_date: bool,
     pub(crate) has_author: bool,
-    /// Characters of the text, and those in paragraphs of it.
-    pub(crate) size: usize,
-    pub(crate) prose: usize,
-    pub(crate) clues: PageClues,
+    /// The path of the address is `/` or empty.
+    pub(crate) is_front: bool,
     pub(crate) flags: Flags,
 }
 
 /// From how many words a page can be an article.
 const ARTICLE_WORDS: usize = 150;
 const STUB_WORDS: usize = 50;
-/// From how many characters in paragraphs on teasers stand beside a text.
-const MIN_PROSE_SIZE: usize = 800;
 
 pub(crate) fn judge(shape: &Shape<'_>) -> PageType {
     if shape.flags.soft_404 || shape.flags.captcha || shape.flags.consent_wall {
         return PageType::Other;
     }
-    match shape.clues.layout {
-        Layout::Thread => return PageType::Forum,
-        Layout::Documentation => return PageType::Documentation,
-        Layout::Product => return PageType::Product,
-        Layout::Collection => return PageType::Collection,
-        Layout::Listing if !is_one_text(shape) => return PageType::Listing,
-        Layout::Listing | Layout::Prose => {}
+    let mut score = 0_i32;
+    score += match shape.json_ld_rank.max(shape.microdata_rank) {
+        4.. => 5,
+        2..=3 => 2,
+        _ => 0,
+    };
+    score += match shape.og_type {
+        Some("article" | "blog" | "news") => 3,
+        Some("website" | "profile" | "product" | "product.group") => -1,
+        _ => 0,
+    };
+    score += i32::from(shape.has_date) + i32::from(shape.has_author) + i32::from(shape.has_title);
+    score += match shape.paragraphs {
+        0..=1 => -2,
+        2..=3 => 1,
+        _ => 3,
+    };
+    if shape.words >= 2 * ARTICLE_WORDS {
+        score += 2;
     }
-    if shape.clues.is_live_blog {
-        return PageType::LiveBlog;
+    if shape.is_front {
+        score -= 4;
     }
-    let score = score(shape);
-    let is_prose = shape.paragraphs >= 4
-        && shape.prose >= MIN_PROSE_SIZE
-        && shape.prose * 2 > shape.size
-        && !shape.clues.is_front;
-    let teasers =
-        !is_prose && shape.linked_headings >= 8 && shape.words < 60 * shape.linked_headings;
+    let teasers = shape.linked_headings >= 8 && shape.words < 60 * shape.linked_headings;
     let mostly_links = shape.links >= 20 && shape.link_words > 2 * shape.words;
-    let is_offer = shape.clues.is_front || shape.clues.offers_service;
+    if teasers {
+        score -= 4;
+    }
+    if mostly_links {
+        score -= 1;
+    }
     if (teasers || mostly_links && shape.paragraphs < 3) && score < 5 {
-        return match is_offer && !teasers {
-            true => PageType::Service,
-            false => PageType::Listing,
-        };
+        return PageType::Listing;
     }
     if shape.words < STUB_WORDS {
         return if shape.links >= 20 && score < 5 {
@@ -73,64 +77,15 @@ pub(crate) fn judge(shape: &Shape<'_>) -> PageType {
     }
     if score >= 4 && shape.words >= ARTICLE_WORDS || score >= 6 {
         PageType::Article
-    } else if shape.words >= ARTICLE_WORDS && !shape.has_date {
-        PageType::Service
     } else {
         PageType::Other
     }
-}
-
-/// Paragraphs are most of it, and there are several.
-fn is_one_text(shape: &Shape<'_>) -> bool {
-    shape.paragraphs >= 6 && shape.prose * 10 > shape.size * 7 && shape.linked_headings < 4
-}
-
-/// How much speaks for an article.
-fn score(shape: &Shape<'_>) -> i32 {
-    let clues = shape.clues;
-    let mut score = match shape.json_ld_rank.max(shape.microdata_rank) {
-        4.. => 5,
-        2..=3 => 2,
-        _ => 0,
-    };
-    score += match shape.og_type {
-        Some("article" | "blog" | "news") => 2,
-        Some("website" | "profile" | "product" | "product.group") => -1,
-        _ => 0,
-    };
-    score += 2 * i32::from(shape.has_date) + i32::from(shape.has_author);
-    score += match shape.paragraphs {
-        0..=1 => -2,
-        2..=3 => 0,
-        _ => 2,
-    };
-    // A text is paragraphs; an offer is lines.
-    if shape.words >= 2 * ARTICLE_WORDS && shape.prose * 10 > shape.size * 6 {
-        score += 2;
-    }
-    if clues.is_article_path {
-        score += 2;
-    }
-    if clues.offers_service {
-        score -= 3;
-    }
-    if clues.is_front {
-        score -= 4;
-    }
-    if shape.linked_headings >= 8 && shape.words < 30 * shape.linked_headings {
-        score -= 3;
-    }
-    if shape.links >= 20 && shape.link_words > 2 * shape.words {
-        score -= 1;
-    }
-    score
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Shape, judge};
     use crate::article::{Flags, PageType};
-    use crate::page_clues::{Layout, PageClues};
 
     #[test]
     fn pages_are_classified() {
@@ -138,6 +93,7 @@ mod tests {
             json_ld_rank: 5,
             words: 600,
             paragraphs: 9,
+            has_title: true,
             has_date: true,
             links: 120,
             link_words: 500,
@@ -146,8 +102,7 @@ mod tests {
         let blog = Shape {
             words: 700,
             paragraphs: 8,
-            size: 4_000,
-            prose: 3_500,
+            has_title: true,
             links: 30,
             link_words: 90,
             ..Shape::default()
@@ -158,10 +113,7 @@ mod tests {
             linked_headings: 30,
             links: 200,
             link_words: 1500,
-            clues: PageClues {
-                is_front: true,
-                ..PageClues::default()
-            },
+            is_front: true,
             ..Shape::default()
         };
         for (name, shape, expected) in [
@@ -173,6 +125,7 @@ mod tests {
                 Shape {
                     words: 30,
                     links: 10,
+                    has_title: true,
                     ..Shape::default()
                 },
                 PageType::Stub,
@@ -191,15 +144,13 @@ mod tests {
             (
                 "a page of a shop",
                 Shape {
+                    og_type: Some("product"),
                     words: 200,
                     paragraphs: 1,
-                    clues: PageClues {
-                        layout: Layout::Product,
-                        ..PageClues::default()
-                    },
+                    has_title: true,
                     ..Shape::default()
                 },
-                PageType::Product,
+                PageType::Other,
             ),
         ] {
             assert_eq!(judge(&shape), expected, "{name}");

@@ -24,8 +24,6 @@ pub enum Origin {
     Url,
     /// The feed that announced the page.
     Feed,
-    /// The date of the last change, where that of publication is unknown.
-    LastModified,
 }
 
 /// A value and its origin.

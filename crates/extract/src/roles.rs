@@ -30,17 +30,13 @@ impl Roles {
     pub(crate) const BIO: Self = Self(1 << 16);
     /// Footnotes, sources, references.
     pub(crate) const NOTES: Self = Self(1 << 17);
-    /// Choices that narrow a list: filters, facets, sorting.
-    pub(crate) const FILTER: Self = Self(1 << 18);
-    /// Opinions of customers and their questions.
-    pub(crate) const REVIEWS: Self = Self(1 << 19);
     /// Declares itself the article body.
     pub(crate) const BODY: Self = Self(1 << 20);
     pub(crate) const ARTICLE: Self = Self(1 << 21);
     pub(crate) const MAIN: Self = Self(1 << 22);
 
     /// Text in these is not part of the article.
-    pub(crate) const OUTSIDE: Self = Self((1 << 18) - 1 - Self::HEADER.0 - Self::TOC.0);
+    pub(crate) const OUTSIDE: Self = Self((1 << 20) - 1 - Self::HEADER.0 - Self::TOC.0);
 
     /// Claims that a layout often makes by mistake.
     pub(crate) const DOUBTFUL_ONES: [Self; 13] = [
@@ -71,10 +67,6 @@ impl Roles {
         self.0 & any_of.0 != 0
     }
 
-    pub(crate) const fn and(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
     pub(crate) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -94,8 +86,8 @@ impl Roles {
     pub(crate) fn names(self) -> String {
         const NAMES: [&str; 23] = [
             "nav", "footer", "header", "aside", "comments", "related", "share", "ad", "hidden",
-            "form", "caption", "byline", "tags", "promo", "consent", "toc", "bio", "notes",
-            "filter", "reviews", "body", "article", "main",
+            "form", "caption", "byline", "tags", "promo", "consent", "toc", "bio", "notes", "", "",
+            "body", "article", "main",
         ];
         let set: Vec<_> = (0..23)
             .filter(|bit| self.0 & (1 << bit) != 0)
@@ -130,14 +122,10 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
     if matches!(tag, Tag::Text | Tag::Br | Tag::Html | Tag::Body | Tag::Head) {
         return roles;
     }
-    let mut is_panel = false;
     for (name, value) in document.attrs(node) {
         match name.len() {
             2 if name.eq_ignore_ascii_case("id") => roles |= of_words(value),
-            4 if name.eq_ignore_ascii_case("role") => {
-                roles |= of_aria_role(value);
-                is_panel = value.eq_ignore_ascii_case("tabpanel");
-            }
+            4 if name.eq_ignore_ascii_case("role") => roles |= of_aria_role(value),
             5 if name.eq_ignore_ascii_case("class") => roles |= of_words(value),
             5 if name.eq_ignore_ascii_case("style") && hides(value) => roles |= Roles::HIDDEN,
             6 if name.eq_ignore_ascii_case("hidden")
@@ -152,10 +140,6 @@ pub(crate) fn own_roles(document: &Document<'_>, node: NodeId) -> Roles {
             10 if name.eq_ignore_ascii_case("aria-label") => roles |= of_label(value),
             _ => {}
         }
-    }
-    // A panel behind another tab is hidden until its tab is chosen.
-    if is_panel {
-        roles = roles.without(Roles::HIDDEN);
     }
     roles
 }
@@ -182,31 +166,6 @@ fn is_of_quote(document: &Document<'_>, caption: NodeId) -> bool {
         tag == Tag::Blockquote
     })
 }
-
-/// A piece inside a line that is not read with it: text for screen readers, a
-/// card that opens above a name.
-pub(crate) fn is_unseen_inline(document: &Document<'_>, node: NodeId) -> bool {
-    document.attrs(node).any(|(name, value)| match name.len() {
-        4 => name.eq_ignore_ascii_case("role") && value == "tooltip",
-        5 if name.eq_ignore_ascii_case("class") => {
-            value.split_ascii_whitespace().take(20).any(|class| {
-                UNSEEN
-                    .iter()
-                    .any(|unseen| class.len() >= unseen.len() && class.eq_ignore_ascii_case(unseen))
-            })
-        }
-        5 => name.eq_ignore_ascii_case("style") && hides(value),
-        6 => name.eq_ignore_ascii_case("hidden") && !value.eq_ignore_ascii_case("until-found"),
-        _ => false,
-    })
-}
-
-#[rustfmt::skip]
-const UNSEEN: &[&str] = &[
-    "sr-only", "visually-hidden", "visuallyhidden", "screen-reader-text", "screen-reader-only", "u-visually-hidden",
-    "hovercard", "hover-card", "tooltip", "tooltiptext", "tooltip-text", "tooltip-content", "popover",
-    "popover-content", "infocard",
-];
 
 fn of_tag(tag: Tag) -> Roles {
     match tag {
@@ -371,7 +330,6 @@ fn of_word(word: &str) -> Roles {
         | "giveaway" => Roles::PROMO,
         "cookie" | "cookies" | "consent" | "gdpr" | "onetrust" | "popup" | "modal" | "lightbox"
         | "overlay" | "cookiebar" | "popover" | "tooltip" | "offcanvas" => Roles::CONSENT,
-        "hovercard" | "infocard" => Roles::HIDDEN,
         "toc" | "tableofcontents" | "ez-toc" => Roles::TOC,
         "caption" | "figcaption" | "credit" | "photocredit" | "credits" => Roles::CAPTION,
         "byline" | "dateline" | "timestamp" | "postmeta" | "datetime" | "bylines" | "meta"
@@ -381,10 +339,6 @@ fn of_word(word: &str) -> Roles {
         | "contributors" | "biography" => Roles::BIO,
         "footnote" | "footnotes" | "endnotes" | "references" | "reference" | "citations"
         | "citation" | "sources" | "bibliography" | "reflist" => Roles::NOTES,
-        "filter" | "filters" | "facet" | "facets" | "refinement" | "refinements" | "sortby"
-        | "swatches" => Roles::FILTER,
-        "review" | "reviews" | "ratings" | "testimonial" | "testimonials" | "bazaarvoice"
-        | "yotpo" | "trustpilot" | "qna" => Roles::REVIEWS,
         "hidden" | "noprint" | "hide" | "invisible" => Roles::NONE,
         "articlebody" | "storybody" | "postbody" | "entrycontent" | "postcontent"
         | "articlecontent" | "articletext" | "storycontent" | "bodytext" | "artikeltext"
@@ -475,7 +429,6 @@ fn of_pair(first: &str, second: &str) -> Roles {
         | ("lead", "magnet" | "form")
         | ("after" | "below", "content" | "post" | "article" | "entry") => Roles::PROMO,
         ("sr" | "screen", "only" | "reader") | ("visually", "hidden") => Roles::HIDDEN,
-        ("hover", "card") => Roles::HIDDEN,
         ("side", "bar" | "column") => Roles::ASIDE,
         ("img" | "image" | "photo" | "media", "caption" | "credit") => Roles::CAPTION,
         _ => Roles::NONE,

@@ -57,16 +57,12 @@ pub(crate) fn letters(text: &str) -> String {
         .collect()
 }
 
-/// Words; in scripts without spaces two characters count as one, in those of
-/// South-East Asia, whose words are longer, five.
+/// Words; in scripts without spaces two characters count as one.
 pub(crate) fn word_count(text: &str) -> usize {
-    let (mut words, mut dense, mut unspaced, mut open) = (0, 0, 0, false);
+    let (mut words, mut dense, mut open) = (0, 0, false);
     for c in text.chars() {
         if is_dense(c) {
             dense += 1;
-            open = false;
-        } else if is_unspaced(c) {
-            unspaced += 1;
             open = false;
         } else if c.is_alphanumeric() {
             words += usize::from(!open);
@@ -75,22 +71,5 @@ pub(crate) fn word_count(text: &str) -> usize {
             open = false;
         }
     }
-    words + dense / 2 + unspaced / 5
-}
-
-/// Thai, Lao, Burmese, Khmer: letters without spaces between words.
-fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::word_count;
-
-    #[test]
-    fn words_are_counted_where_no_space_divides_them() {
-        assert_eq!(word_count("four words, one two"), 4);
-        assert_eq!(word_count("市議会は昨夜"), 3);
-        assert_eq!(word_count("สภาเมืองตัดสินใจเมื่อคืนนี้"), 5);
-    }
+    words + dense / 2
 }

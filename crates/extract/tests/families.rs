@@ -55,7 +55,6 @@ fn a_paywall() {
         article.flags,
         Flags {
             paywall: true,
-            truncated: true,
             ..Flags::default()
         }
     );

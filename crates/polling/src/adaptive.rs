@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::beat::HourShape;
 use crate::forecast::Forecast;
-use crate::hints::Hints;
+use crate::hints::{FLOOR, Hints};
 use crate::price::Price;
 use crate::reason::Reason;
 use crate::state::State;
@@ -18,35 +18,9 @@ use crate::units::{DAY, duration, epoch};
 const SAFE_SHARE: f64 = 0.6;
 /// … even if this many standard deviations more come than expected.
 const SAFE_DEVIATIONS: f64 = 1.5;
-/// Within which intervals the price decides, in seconds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    floor: f64,
-    ceiling: f64,
-    /// Whether new items push old ones out of the document.
-    has_window: bool,
-}
-
-/// However little is expected, a feed is polled once per week.
-pub(crate) const FEED: Bounds = Bounds {
-    floor: 300.0,
-    ceiling: 7.0 * DAY,
-    has_window: true,
-};
-
-/// A news sitemap lists what is up to two days old.
-pub(crate) const NEWS_SITEMAP: Bounds = Bounds {
-    floor: 300.0,
-    ceiling: DAY,
-    has_window: false,
-};
-
-/// Other sitemaps are longer, and list everything.
-pub(crate) const SITEMAP: Bounds = Bounds {
-    floor: 900.0,
-    ceiling: DAY,
-    has_window: false,
-};
+/// However little is expected, a feed is polled once per week; whether sooner, the price
+/// decides. In seconds.
+const CEILING: f64 = 7.0 * DAY;
 
 /// How long to wait, and why.
 pub(crate) fn interval(
@@ -55,26 +29,23 @@ pub(crate) fn interval(
     price: Price,
     hints: &Hints,
     now: Timestamp,
-    bounds: Bounds,
 ) -> (Duration, Reason) {
-    let Bounds { floor, ceiling, .. } = bounds;
-    if bounds.has_window && state.is_overrun() {
-        return (duration(floor), Reason::Window);
+    if state.is_overrun() {
+        return (FLOOR, Reason::Window);
     }
     let (mut expected, busy) = forecasts(state, now);
     expected.impatience = price.impatience();
     let worth = price.item_seconds() / weight.max(1e-9);
-    let soonest = duration(floor);
-    let floor = hints.floor().max(soonest).as_secs_f64();
-    let waiting = expected.until_waiting(worth, ceiling);
-    let wanted = expected.best_wait(worth, waiting.max(floor), floor, ceiling);
+    let floor = hints.floor().as_secs_f64();
+    let waiting = expected.until_waiting(worth, CEILING);
+    let wanted = expected.best_wait(worth, waiting.max(floor), floor, CEILING);
     let full = busy.until_items(safe_items(state.window()), wanted);
-    if bounds.has_window && full < wanted {
-        return (duration(full).max(soonest), Reason::Window);
+    if full < wanted {
+        return (duration(full).max(FLOOR), Reason::Window);
     }
     let reason = if waiting < floor {
         Reason::Floor
-    } else if waiting >= ceiling {
+    } else if waiting >= CEILING {
         Reason::Ceiling
     } else {
         Reason::Price
@@ -146,14 +117,8 @@ mod tests {
     }
 
     fn minutes(state: &State, now: Timestamp, price: f64, hints: &Hints) -> (f64, Reason) {
-        let (wait, reason) = interval(
-            state,
-            1.0,
-            Price::from_item_seconds(price),
-            hints,
-            now,
-            FEED,
-        );
+        let price = Price::from_item_seconds(price);
+        let (wait, reason) = interval(state, 1.0, price, hints, now);
         (wait.as_secs_f64() / 60.0, reason)
     }
 
@@ -220,35 +185,21 @@ mod tests {
                 10_079.0..10_081.0,
                 Reason::Ceiling,
             ),
+            (
+                "short because little was published, not because it holds little",
+                0.2,
+                1,
+                1e9,
+                &none,
+                10_079.0..10_081.0,
+                Reason::Ceiling,
+            ),
         ];
         for (name, per_day, window, price, hints, expected, reason) in rows {
             let (state, now) = watched(per_day, window);
             let (wait, why) = minutes(&state, now, price, hints);
             assert!(expected.contains(&wait), "{name}: {wait}");
             assert_eq!(why, reason, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_sitemap_is_polled_between_15_minutes_and_a_day() {
-        let rows = [
-            (500.0, 0.01, SITEMAP, 15.0),
-            (500.0, 0.01, NEWS_SITEMAP, 5.0),
-            (0.1, 1e9, SITEMAP, 1440.0),
-            (0.1, 1e9, NEWS_SITEMAP, 1440.0),
-        ];
-        for (per_day, price, bounds, expected) in rows {
-            let (state, now) = watched(per_day, 10);
-            let hints = Hints::default();
-            let (wait, _) = interval(
-                &state,
-                1.0,
-                Price::from_item_seconds(price),
-                &hints,
-                now,
-                bounds,
-            );
-            assert_eq!(wait.as_secs_f64() / 60.0, expected);
         }
     }
 
@@ -289,15 +240,8 @@ mod tests {
     fn weight_buys_sooner_polls() {
         let (state, now) = watched(2.3, 50);
         let wait = |weight| {
-            interval(
-                &state,
-                weight,
-                Price::from_item_seconds(1e4),
-                &Hints::default(),
-                now,
-                FEED,
-            )
-            .0
+            let price = Price::from_item_seconds(1e4);
+            interval(&state, weight, price, &Hints::default(), now).0
         };
         assert!(wait(4.0) < wait(1.0) && wait(1.0) < wait(1.0 / 12.0));
     }

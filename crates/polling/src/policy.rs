@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::adaptive::{self, FEED, NEWS_SITEMAP, SITEMAP};
+use crate::adaptive;
 use crate::backoff::{ErrorClass, backoff};
 use crate::hints::{FLOOR, Hints};
 use crate::listing;
@@ -28,9 +28,6 @@ pub enum Policy {
     /// When the new items that must be waiting are worth a request.
     #[default]
     Adaptive,
-    /// As [`Policy::Adaptive`] for a sitemap, which drops nothing for what is new: once per
-    /// day at least, and every 15 minutes at most unless it is one of news.
-    Sitemap { is_news: bool },
     /// When a page that lists stories should have a few new ones. It lists nothing
     /// but other stories after `turnover`, if that is known.
     Listing { turnover: Option<Duration> },
@@ -88,7 +85,7 @@ pub fn first_poll(feed_id: i64, policy: Policy, now: Timestamp) -> Due {
     let within = match policy {
         Policy::Fixed { every } => every,
         Policy::Doubling => DOUBLING_FROM,
-        Policy::Adaptive | Policy::Sitemap { .. } | Policy::Listing { .. } => FIRST_POLL_SPREAD,
+        Policy::Adaptive | Policy::Listing { .. } => FIRST_POLL_SPREAD,
     };
     Due {
         at: next_on_grid(feed_id, within, now),
@@ -127,13 +124,8 @@ fn interval(state: &State, poll: &Poll<'_>) -> (Duration, Reason) {
             let doubled = DOUBLING_FROM.saturating_mul(1 << state.quiet_polls().min(20));
             (doubled.min(DOUBLING_TO), Reason::Interval)
         }
-        Policy::Adaptive | Policy::Sitemap { .. } => {
-            let bounds = match poll.policy {
-                Policy::Sitemap { is_news: true } => NEWS_SITEMAP,
-                Policy::Sitemap { is_news: false } => SITEMAP,
-                _ => FEED,
-            };
-            adaptive::interval(state, poll.weight, poll.price, poll.hints, poll.now, bounds)
+        Policy::Adaptive => {
+            adaptive::interval(state, poll.weight, poll.price, poll.hints, poll.now)
         }
         Policy::Listing { turnover } => listing::interval(state, turnover, poll.hints, poll.now),
     }
@@ -157,7 +149,7 @@ fn schedule(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
             ),
             reason,
         },
-        Policy::Adaptive | Policy::Sitemap { .. } | Policy::Listing { .. } => {
+        Policy::Adaptive | Policy::Listing { .. } => {
             let at = after(poll.now, jittered_moment(interval, FLOOR, poll.random));
             let allowed = poll.hints.next_allowed(at);
             Due {

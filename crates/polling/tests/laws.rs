@@ -66,7 +66,6 @@ fn policy() -> impl Strategy<Value = Policy> {
         }),
         Just(Policy::Adaptive),
         Just(Policy::Adaptive),
-        any::<bool>().prop_map(|is_news| Policy::Sitemap { is_news }),
     ]
 }
 

@@ -30,7 +30,7 @@ impl Poller {
         let (found, delay) = poll
             .state
             .polling
-            .delays(ingested.new_items(), timestamp(poll.now));
+            .delays(&ingested.new, timestamp(poll.now));
         let next_poll_in = self
             .schedule(&mut poll, outcome, &ingested, error.as_ref())
             .await?;
@@ -45,17 +45,10 @@ impl Poller {
         let error = error.or_else(|| poll.remark.take().map(PollError::remark));
         let error = error.or_else(|| lasting_remark(&poll, outcome));
         let (error, next_poll_in) = match retirement(&poll, outcome, error.as_ref()) {
-            Some(reason) => {
-                let since = *poll.state.retired_at.get_or_insert(poll.now.0);
-                let reason = format!("retired on {}: {reason}", day(since));
-                (Some(PollError::remark((RETIRED, reason))), RETIRED_INTERVAL)
-            }
-            None => {
-                poll.state.retired_at = None;
-                (error, next_poll_in)
-            }
+            Some(reason) => (Some(PollError::remark((RETIRED, reason))), RETIRED_INTERVAL),
+            None => (error, next_poll_in),
         };
-        record_error(&mut poll, error.as_ref(), ingested.new_items().len());
+        record_error(&mut poll, error.as_ref(), ingested.new.len());
         persist_settings(&poll, &self.context.store).await?;
         poll.feed.policy = poll.state.to_json();
         let report = PollReport {
@@ -63,7 +56,7 @@ impl Poller {
             url: poll.feed.url.clone(),
             outcome,
             items_seen: ingested.seen,
-            items_new: ingested.new_items().len(),
+            items_new: ingested.new.len(),
             skipped: ingested.skipped,
             error: error.as_ref().map(|error| error.message.clone()),
             next_poll_in,
@@ -189,22 +182,12 @@ fn retirement(
         return is_last.then(|| format!("it fails, polled once per week: {}", error.message));
     }
     match outcome {
-        PollOutcome::Ok | PollOutcome::Redundant => poll.is_stale.then(|| STALE.to_owned()),
-        // What has not changed is as stale as it was; what failed before does so no more.
-        _ => before
-            .last_error
-            .as_ref()
-            .is_some_and(|reason| was_retired && reason.ends_with(STALE))
-            .then(|| STALE.to_owned()),
+        PollOutcome::Ok | PollOutcome::Redundant => poll
+            .is_stale
+            .then(|| "no recent entries; polled once per week".to_owned()),
+        _ if was_retired => before.last_error.clone(),
+        _ => None,
     }
-}
-
-const STALE: &str = "no recent entries; polled once per week, or when its index has a newer date";
-
-/// The day of a moment (UTC), as `2026-11-16`.
-fn day(millis: i64) -> String {
-    let time = timestamp(Moment(millis));
-    time.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 /// The error state of the feed: class, message, failures in a row, pause.

@@ -17,7 +17,6 @@ use tidings_text::hex;
 use tidings_url::FetchUrl;
 use tracing::info;
 
-use super::buckets::Buckets;
 use super::feed_state::FeedState;
 use super::poll_error::{LIMITED, PollError, SKIPPED};
 use crate::sources::{LISTING, SourceSettings};
@@ -111,7 +110,6 @@ impl<'a> FeedPoll<'a> {
         self.feed.last_modified = None;
         self.feed.body_hash = None;
         self.feed.items_checksum = None;
-        self.state.entries = Buckets::default();
     }
 
     /// Whether this is a sitemap that an index listed.
@@ -137,9 +135,8 @@ impl<'a> FeedPoll<'a> {
         self.feed.kind == "sitemap"
     }
 
-    /// Feeds and sitemaps have the policy of their source; a sitemap whose index is dated
-    /// is polled when the index says so, and once per week. News sitemaps are polled like
-    /// feeds, others within narrower bounds; under another policy at their interval.
+    /// Feeds have the policy of their source, sitemaps an interval; a sitemap whose
+    /// index is dated is polled when the index says so, and once per week.
     pub(super) fn policy(&self) -> Policy {
         let hours = |hours: u64| Policy::Fixed {
             every: Duration::from_secs(hours * 3600),
@@ -152,18 +149,13 @@ impl<'a> FeedPoll<'a> {
             false if self.settings.adapter().is_some() => self.settings.interval(),
             false => self.settings.policy(),
             true if self.state.is_dated => hours(24 * 7),
-            true if self.settings.policy() != Policy::Adaptive => {
-                hours(u64::from(self.settings.sitemap_interval_hours))
-            }
-            true => Policy::Sitemap {
-                is_news: self.state.is_news,
-            },
+            true => hours(u64::from(self.settings.sitemap_interval_hours)),
         }
     }
 
     /// Whether the price of a request decides when this is polled.
     pub(super) fn is_within_budget(&self) -> bool {
-        matches!(self.policy(), Policy::Adaptive | Policy::Sitemap { .. })
+        self.policy() == Policy::Adaptive
     }
 
     pub(super) fn request(&mut self, url: FetchUrl) -> Request {

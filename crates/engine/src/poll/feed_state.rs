@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use tidings_polling::{Hints, State};
 use tidings_store::Moment;
 
-use super::buckets::Buckets;
-
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct FeedState {
@@ -46,15 +44,6 @@ pub(crate) struct FeedState {
     pub(crate) repeats_guids: bool,
     /// Its index has dates, so it need not be polled to detect changes.
     pub(crate) is_dated: bool,
-    /// A sitemap of news: it says so, or has entries of the last two days.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_news: bool,
-    /// When a sitemap below an index was retired.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) retired_at: Option<i64>,
-    /// The entries of a long sitemap at the last poll.
-    #[serde(skip_serializing_if = "Buckets::is_empty")]
-    pub(crate) entries: Buckets,
 }
 
 /// The articles of a listing, each by a prefix of its key, and when it was read.

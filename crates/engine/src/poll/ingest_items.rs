@@ -12,7 +12,6 @@ use tidings_store::{GuidHash, Newness, Result, Submission, Verdict};
 use tidings_url::FetchUrl;
 use tracing::info;
 
-use super::buckets::Buckets;
 use super::feed_poll::{FeedPoll, timestamp};
 use super::items::{self, Listed, Listing, repeats_guids};
 use super::poll_error::{LIMITED, SKIPPED};
@@ -34,19 +33,9 @@ pub(super) struct Ingested {
     /// Items that could not be submitted, by reason.
     pub(super) skipped: BTreeMap<&'static str, usize>,
     is_redundant: bool,
-    /// The dates are those of the sitemaps of an index.
-    is_index: bool,
 }
 
 impl Ingested {
-    /// Dates of the items that are new; sitemaps are no items.
-    pub(super) fn new_items(&self) -> &[Option<Timestamp>] {
-        match self.is_index {
-            true => &[],
-            false => &self.new,
-        }
-    }
-
     pub(super) fn outcome(&self) -> PollOutcome {
         match self.is_redundant {
             true => PollOutcome::Redundant,
@@ -128,41 +117,31 @@ impl Poller {
         poll: &mut FeedPoll<'_>,
         map: &Sitemap,
     ) -> Result<Ingested> {
-        let now = timestamp(poll.now);
-        poll.state.is_news = sitemap::has_news(map, &poll.feed.url, poll.state.is_news, now);
-        let dates: Vec<_> = map
-            .entries
-            .iter()
-            .map(|entry| sitemap::date(entry, map))
-            .collect();
         if map.kind == SitemapKind::Index {
             let interval = i64::from(poll.settings.sitemap_interval_hours) * 3_600_000;
             let store = &self.context.store;
             let url = poll.url();
             let named = self.named_by_other_sites(map, &url).await;
-            let followed =
+            let left_out =
                 follow_index(store, map, &named, &url, &poll.feed, interval, poll.now).await?;
-            if let Some(reason) = followed.left_out.reason() {
+            if let Some(reason) = left_out.reason() {
                 poll.add_remark(LIMITED, reason);
             }
             poll.feed.item_count = map.entries.len() as i64;
-            // It is polled as often as its sitemaps change.
             return Ok(Ingested {
                 seen: map.entries.len(),
-                dates,
-                new: followed.changed,
-                is_index: true,
                 ..Ingested::default()
             });
         }
+        let now = timestamp(poll.now);
         poll.is_stale = sitemap::is_stale(map, &poll.feed.url, &poll.settings, now);
         let listed = sitemap::listed(map, &poll.url(), &self.listing(poll));
-        let (listed, entries) = changed_part(listed, &poll.state.entries);
-        let ingested = self.ingest_listed(poll, listed, dates).await?;
-        if !poll.is_cut {
-            poll.state.entries = entries;
-        }
-        Ok(ingested)
+        let dates = map
+            .entries
+            .iter()
+            .map(|entry| sitemap::date(entry, map))
+            .collect();
+        self.ingest_listed(poll, listed, dates).await
     }
 
     /// The sitemaps of an index on other sites that robots.txt there names.
@@ -200,7 +179,7 @@ impl Poller {
             dates,
             new,
             skipped,
-            ..Ingested::default()
+            is_redundant: false,
         })
     }
 
@@ -229,7 +208,7 @@ impl Poller {
             dates,
             new,
             skipped,
-            ..Ingested::default()
+            is_redundant: false,
         })
     }
 
@@ -329,55 +308,4 @@ fn remark_skipped(poll: &mut FeedPoll<'_>, listed: &Listed) -> BTreeMap<&'static
         poll.add_remark(SKIPPED, format!("{count} {items} skipped: {reason}"));
     }
     counts
-}
-
-/// The part of a long list that has changed since it was read, and what to compare the next
-/// one with. A short list is submitted whole.
-fn changed_part(mut listed: Listed, before: &Buckets) -> (Listed, Buckets) {
-    if listed.submissions.len() <= BATCH {
-        return (listed, Buckets::default());
-    }
-    let submissions = listed.submissions.iter();
-    let now = Buckets::of(submissions.map(|submission| &submission.target.key));
-    let submissions = listed.submissions.into_iter().zip(listed.item_of);
-    (listed.submissions, listed.item_of) = submissions
-        .filter(|(submission, _)| now.has_changed(before, &submission.target.key))
-        .unzip();
-    (listed, now)
-}
-
-#[cfg(test)]
-mod tests {
-    use tidings_store::Origin;
-    use tidings_url::{FetchUrl, ProxyHosts, Rules};
-
-    use super::*;
-    use crate::sources::target;
-
-    fn listed(count: usize) -> Listed {
-        let submission = |n| {
-            let url = FetchUrl::parse(&format!("https://a.example/{n}")).unwrap();
-            let target = target(url, &Rules::default(), &ProxyHosts::default());
-            Submission::new(target, Origin::Sitemap)
-        };
-        Listed {
-            submissions: (0..count).map(submission).collect(),
-            item_of: (0..count).collect(),
-            skipped: Vec::new(),
-            checksum: String::new(),
-        }
-    }
-
-    #[test]
-    fn one_new_entry_of_fifty_thousand_is_one_submit() {
-        let (all, before) = changed_part(listed(49_999), &Buckets::default());
-        assert_eq!(all.submissions.len(), 49_999);
-        let (changed, after) = changed_part(listed(50_000), &before);
-        assert!(changed.item_of.contains(&49_999) && changed.submissions.len() < BATCH / 4);
-        assert_eq!(changed.submissions.len(), changed.item_of.len());
-        let (none, _) = changed_part(listed(50_000), &after);
-        assert!(none.submissions.is_empty());
-        // A short list is submitted whole, whatever it was before.
-        assert_eq!(changed_part(listed(20), &after).0.submissions.len(), 20);
-    }
 }

@@ -59,22 +59,6 @@ fn is_wanted(date: Option<Timestamp>, settings: &SourceSettings, now: Timestamp)
     }
 }
 
-/// Entries of a news sitemap are no older.
-const NEWS_AGE: SignedDuration = SignedDuration::from_hours(48);
-
-/// Whether a sitemap has news: its entries say so, or one of them has a date of the last two
-/// days. One that is empty between two stories stays what it was, or is called.
-pub(super) fn has_news(sitemap: &Sitemap, url: &str, was_news: bool, now: Timestamp) -> bool {
-    let is_recent = |entry: &Entry| {
-        date(entry, sitemap).is_some_and(|date| now.duration_since(date) <= NEWS_AGE)
-    };
-    let is_news_entry = |entry: &Entry| entry.news.is_some() || is_recent(entry);
-    match sitemap.entries.is_empty() {
-        true => was_news || is_news(url),
-        false => sitemap.entries.iter().any(is_news_entry),
-    }
-}
-
 /// Whether a sitemap has nothing recent: all its entries are dated and old, or it has
 /// none. A news sitemap may be empty between two stories.
 pub(super) fn is_stale(
@@ -132,56 +116,6 @@ mod tests {
         ];
         for (url, expected) in rows {
             assert_eq!(is_news(url), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn news_is_recognized_by_the_entries() {
-        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
-        let hints = tidings_feed::Hints {
-            now: Some(now),
-            ..tidings_feed::Hints::default()
-        };
-        let url = |lastmod: &str| {
-            format!("<url><loc>https://a.example/{lastmod}</loc><lastmod>{lastmod}</lastmod></url>")
-        };
-        let news = "<url><loc>https://a.example/n</loc><news:news><news:title>T</news:title></news:news></url>";
-        let rows = [
-            (
-                "two days old",
-                url("2026-11-13T12:00:00Z") + &url("2020-01-01"),
-                true,
-            ),
-            (
-                "older",
-                url("2026-11-13T11:00:00Z") + &url("2020-01-01"),
-                false,
-            ),
-            (
-                "undated",
-                "<url><loc>https://a.example/u</loc></url>".to_owned(),
-                false,
-            ),
-            ("namespace", news.to_owned(), true),
-        ];
-        for (name, entries, expected) in rows {
-            let body = format!(
-                "<urlset xmlns:news=\"http://www.google.com/schemas/sitemap-news/0.9\">{entries}</urlset>"
-            );
-            let map = tidings_feed::sitemap::parse(body.as_bytes(), &hints).unwrap();
-            assert_eq!(
-                has_news(&map, "https://a.example/s.xml", false, now),
-                expected,
-                "{name}"
-            );
-        }
-        let empty = tidings_feed::sitemap::parse(b"<urlset></urlset>", &hints).unwrap();
-        for (url, was_news, expected) in [
-            ("https://a.example/news.xml", false, true),
-            ("https://a.example/s.xml", true, true),
-            ("https://a.example/s.xml", false, false),
-        ] {
-            assert_eq!(has_news(&empty, url, was_news, now), expected, "{url}");
         }
     }
 

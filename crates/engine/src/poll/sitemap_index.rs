@@ -23,7 +23,7 @@ const MAX_OF_INDEX: usize = 1000;
 /// Sitemaps below the indexes of one source.
 const MAX_OF_SOURCE: usize = 5000;
 
-const DAY_MS: i64 = 86_400_000;
+const WEEK_MS: i64 = 7 * 86_400_000;
 
 /// What becomes of the sitemaps of an index.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,8 +35,6 @@ struct Plan {
     due_next: Vec<i64>,
     /// Retired ones that make room for new ones.
     remove: Vec<i64>,
-    /// The dates of those that are new or due.
-    changed: Vec<Option<Timestamp>>,
     left_out: LeftOut,
 }
 
@@ -123,14 +121,6 @@ pub(super) fn named_by_host(
         .collect()
 }
 
-/// What became of the sitemaps of an index.
-#[derive(Debug, Default)]
-pub(super) struct FollowedIndex {
-    pub(super) left_out: LeftOut,
-    /// The dates of sitemaps that are new or have changed, if the index has them.
-    pub(super) changed: Vec<Option<Timestamp>>,
-}
-
 /// Adds the sitemaps of an index, and makes those due that have changed since their
 /// last poll. Of other sites only those in `named` are followed.
 pub(super) async fn follow_index(
@@ -141,10 +131,10 @@ pub(super) async fn follow_index(
     own: &Feed,
     interval_ms: i64,
     now: Moment,
-) -> Result<FollowedIndex> {
+) -> Result<LeftOut> {
     let depth = FeedState::parse(&own.policy).depth;
     if depth >= MAX_DEPTH {
-        return Ok(FollowedIndex::default());
+        return Ok(LeftOut::default());
     }
     let known = store.feeds_of_source(own.source_id).await?;
     let plan = plan(index, named, own_url, &known, depth, interval_ms, now);
@@ -156,10 +146,7 @@ pub(super) async fn follow_index(
     store
         .resume_feeds(&plan.due_next, Moment(now.0 + 1))
         .await?;
-    Ok(FollowedIndex {
-        left_out: plan.left_out,
-        changed: plan.changed,
-    })
+    Ok(plan.left_out)
 }
 
 fn plan(
@@ -202,12 +189,10 @@ fn plan(
                 ..FeedState::default()
             };
             plan.add.push((url.as_str().to_owned(), state.to_json()));
-            plan.changed.push(lastmod);
             continue;
         };
         // The index itself, or one above it, is polled on its own.
         if *known_depth > depth && has_changed(feed, lastmod, interval_ms, now) {
-            plan.changed.push(lastmod);
             match is_news(&feed.url) {
                 true => plan.due_first.push(feed.feed_id),
                 false => plan.due_next.push(feed.feed_id),
@@ -241,14 +226,17 @@ fn is_retired(feed: &Feed) -> bool {
 fn has_changed(feed: &Feed, lastmod: Option<Timestamp>, interval_ms: i64, now: Moment) -> bool {
     match (feed.last_polled_at, lastmod) {
         (None, _) => true,
-        // A day's date may mean any hour of that day: until it is over, now and then.
-        (Some(polled), Some(lastmod)) if lastmod.as_second() % 86_400 == 0 => {
-            let end_of_day = lastmod.as_millisecond() + DAY_MS;
-            end_of_day >= polled.0 && now.0 - polled.0 >= interval_ms
+        // A day's date may mean any hour of that day.
+        (Some(polled), Some(lastmod)) => {
+            let slack = if lastmod.as_second() % 86_400 == 0 {
+                86_400_000
+            } else {
+                0
+            };
+            lastmod.as_millisecond() + slack >= polled.0
         }
-        (Some(polled), Some(lastmod)) => lastmod.as_millisecond() >= polled.0,
-        // Without a date it is polled on its own.
-        (Some(_), None) => false,
+        (Some(polled), None) if is_retired(feed) => now.0 - polled.0 >= WEEK_MS,
+        (Some(polled), None) => now.0 - polled.0 >= interval_ms,
     }
 }
 
@@ -410,15 +398,14 @@ mod tests {
                 Some(at("2026-11-14T00:00:00Z")),
                 false,
             ),
-            ("undated, so polled on its own", polled, None, false),
+            ("undated, a while ago", polled, None, true),
         ];
         for (name, polled, lastmod, expected) in rows {
             let found = has_changed(&of(polled), lastmod, 6 * hour, now);
             assert_eq!(found, expected, "{name}");
         }
-        let today = Some(at("2026-11-15T00:00:00Z"));
         assert!(
-            !has_changed(&of(polled), today, 7 * hour, now),
+            !has_changed(&of(polled), None, 7 * hour, now),
             "a moment ago"
         );
         let retired = Feed {

@@ -48,7 +48,7 @@ pub(crate) struct TestStore {
     _folder: Option<tempfile::TempDir>,
 }
 
-pub(crate) fn start_time() -> Timestamp {
+fn start_time() -> Timestamp {
     "2026-11-02T06:00:00Z".parse().unwrap()
 }
 
@@ -75,16 +75,6 @@ impl TestStore {
     pub(crate) fn advance(&self, time: Duration) {
         self.clock
             .fetch_add(time.as_millis() as i64, Ordering::SeqCst);
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock()()
-    }
-
-    /// The clock, for a server.
-    pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + 'static {
-        let clock = Arc::clone(&self.clock);
-        move || Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap()
     }
 
     pub(crate) fn context(&self, ports: &[u16]) -> FetchContext {

@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use crate::blocks::{Blocks, Kind};
 use crate::html::{Document, NodeId, Tag};
-use crate::page_clues::has_price;
 
 /// A box with a form has less text than this around it.
 const MAX_FORM_BOX_SIZE: usize = 350;
@@ -20,10 +19,8 @@ pub(super) fn find(
     blocks: &Blocks,
     container: NodeId,
     range: Range<usize>,
-    of_product: bool,
 ) -> Vec<bool> {
-    let mut sizes = Sizes::new(document, blocks, container, range.clone());
-    sizes.of_product = of_product;
+    let sizes = Sizes::new(document, blocks, container, range.clone());
     let mut boxes: Vec<NodeId> = Vec::new();
     sizes.tables_of_contents(&mut boxes);
     sizes.form_boxes(&mut boxes);
@@ -46,8 +43,6 @@ struct Sizes<'a, 's> {
     container: NodeId,
     size: Vec<u32>,
     links: Vec<u32>,
-    /// The page is about one product: rows of others are not part of it.
-    of_product: bool,
 }
 
 impl<'a, 's> Sizes<'a, 's> {
@@ -75,7 +70,6 @@ impl<'a, 's> Sizes<'a, 's> {
             container,
             size,
             links,
-            of_product: false,
         }
     }
 
@@ -193,13 +187,6 @@ impl<'a, 's> Sizes<'a, 's> {
             let block = &self.blocks.list[index];
             block.link_density() > 0.9 && (matches!(block.kind, Kind::Heading(_)) || block.in_card)
         };
-        let is_offer = || {
-            let blocks = &self.blocks.list[within.clone()];
-            blocks.iter().any(|block| block.link_density() > 0.5)
-                && blocks.iter().any(|block| has_price(&block.text))
-        };
-        within.len() > 1
-            && (within.len() <= 8 && within.clone().any(is_headline)
-                || self.of_product && within.len() <= 20 && is_offer())
+        within.len() <= 8 && within.len() > 1 && within.clone().any(is_headline)
     }
 }

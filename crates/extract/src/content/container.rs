@@ -2,10 +2,8 @@
 //! it. Every block weighs for or against; the element with the greatest sum
 //! wins, then narrows to what calls itself the article body if little is lost.
 
-use super::ContentEvidence;
 use crate::blocks::{Block, Blocks, Kind};
 use crate::html::{Document, NodeId, Tag};
-use crate::page_clues::Layout;
 use crate::roles::Roles;
 
 /// A body that claims to be one may lose this share of the text around it.
@@ -15,23 +13,17 @@ const COMPLETE_SHARE: f32 = 0.95;
 /// Any inner element must hold this share of the text to be preferred.
 const MIN_INNER_SHARE: f32 = 0.95;
 
-/// The weight of a block for (or against) the elements around it. In a manual
-/// the names of things are links to them.
-fn weight(block: &Block, ignored: Roles, layout: Layout) -> f32 {
+/// The weight of a block for (or against) the elements around it.
+fn weight(block: &Block, ignored: Roles) -> f32 {
     if block.roles.without(ignored).has(Roles::OUTSIDE) {
         return 0.0;
     }
     let size = block.size as f32;
     let links = block.link_density();
-    let is_named = layout == Layout::Documentation
-        && block.roles.has(Roles::MAIN | Roles::ARTICLE | Roles::BODY);
     match block.kind {
-        _ if is_named && links > 0.5 => 0.0,
-        Kind::Heading(_) if links > 0.5 && !block.to_itself => -15.0,
+        Kind::Heading(_) if links > 0.5 => -15.0,
         Kind::Heading(_) => size.min(40.0) * 0.5,
         _ if links > 0.5 => -(20.0 + size.min(100.0) * 0.2),
-        // Tables and lists are made of short lines.
-        Kind::Cell | Kind::Item if block.size < 25 && links == 0.0 => size * 0.5,
         _ if block.size < 25 => -3.0,
         _ => size * (1.0 - links),
     }
@@ -43,15 +35,15 @@ pub(super) fn choose(
     document: &Document<'_>,
     blocks: &Blocks,
     ignored: Roles,
-    evidence: &ContentEvidence,
+    known: &[bool],
 ) -> (NodeId, NodeId) {
     let mut sums = vec![0.0_f32; document.len()];
     let mut gains = vec![0.0_f32; document.len()];
     for (index, block) in blocks.list.iter().enumerate() {
-        if evidence.known.get(index).copied().unwrap_or(false) {
+        if known.get(index).copied().unwrap_or(false) {
             continue;
         }
-        let weight = weight(block, ignored, evidence.layout);
+        let weight = weight(block, ignored);
         sums[block.first] += weight;
         gains[block.first] += weight.max(0.0);
     }
@@ -71,32 +63,15 @@ pub(super) fn choose(
 }
 
 /// Pages that load the next article below the first (infinite scroll): the
-/// first is meant. Each has a headline of the first level of its own, and is an
-/// `article` or says when it was written.
+/// first is meant. Each has a headline of the first level of its own.
 fn first_of_several(document: &Document<'_>, gains: &[f32], best: NodeId) -> NodeId {
-    let mut headlines = vec![0_u32; document.end(best) - best];
-    let mut dates = vec![0_u32; document.end(best) - best];
-    for node in (best + 1..document.end(best)).rev() {
-        headlines[node - best] += u32::from(document.tag(node) == Tag::H1);
-        dates[node - best] += u32::from(document.tag(node) == Tag::Time);
-        let parent = document.parent(node) - best;
-        headlines[parent] += headlines[node - best];
-        dates[parent] += dates[node - best];
-    }
-    if headlines[0] < 2 {
-        return best;
-    }
     let mut articles = Vec::new();
     let mut node = best + 1;
     while node < document.end(best) {
-        let is_whole = headlines[node - best] == 1
-            && gains[node] >= gains[best] * MIN_ARTICLE_SHARE
-            && match document.tag(node) {
-                Tag::Article => true,
-                Tag::Div | Tag::Section | Tag::Main => dates[node - best] > 0,
-                _ => false,
-            };
-        if is_whole {
+        let has_headline =
+            || (node..document.end(node)).any(|inner| document.tag(inner) == Tag::H1);
+        if document.tag(node) == Tag::Article && gains[node] >= gains[best] * 0.15 && has_headline()
+        {
             articles.push(node);
             node = document.end(node);
         } else {
@@ -109,9 +84,6 @@ fn first_of_several(document: &Document<'_>, gains: &[f32], best: NodeId) -> Nod
         best
     }
 }
-
-/// One of several articles has at least this share of their text.
-const MIN_ARTICLE_SHARE: f32 = 0.12;
 
 fn narrow(document: &Document<'_>, blocks: &Blocks, gains: &[f32], best: NodeId) -> NodeId {
     // An article in several parts: none of them is all of it.

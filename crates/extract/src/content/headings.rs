@@ -36,16 +36,6 @@ pub(super) fn aside(heading: &str) -> Option<Aside> {
     None
 }
 
-/// Whether what follows a heading on the page of a product is not about it:
-/// opinions of others, other products, the terms of the shop.
-pub(super) fn product_aside(heading: &str) -> bool {
-    if heading.len() > MAX_HEADING_CHARS * 2 {
-        return false;
-    }
-    let folded = fold(heading);
-    PRODUCT_START.iter().any(|start| begins(&folded, start))
-}
-
 fn begins(text: &str, start: &str) -> bool {
     text.strip_prefix(start).is_some_and(|rest| {
         // Scripts without spaces have no word ends.
@@ -114,22 +104,6 @@ const LINKS_START: &[&str] = &[
     // Japanese, Chinese, Korean
     "関連記事", "関連", "おすすめ", "あわせて読みたい", "人気記事", "最新記事", "シェア", "この記事をシェア", "目次", "相关", "相關", "推荐", "推薦", "延伸閱讀",
     "延伸阅读", "热门", "熱門", "분享", "관련", "추천",
-];
-
-#[rustfmt::skip]
-const PRODUCT_START: &[&str] = &[
-    "reviews", "customer reviews", "product reviews", "user reviews", "ratings", "rating", "customer ratings",
-    "top reviews", "customers say", "what customers say", "what our customers", "testimonials", "write a review",
-    "customers also", "customers who", "people who", "people also", "people viewed", "frequently bought",
-    "bought together", "similar items", "similar products", "similar sponsored", "sponsored", "compare with",
-    "compare similar", "related products", "related items", "recently viewed", "recommended for you",
-    "you may also", "you might also", "more from this", "more to explore", "complete the look", "pairs well with",
-    "shipping and return", "shipping returns", "shipping policies", "returns", "delivery", "questions and answers",
-    "questions answers", "customer questions", "have a question", "ask a question", "consider these available",
-    "seller feedback", "about the seller", "about this seller", "explore related", "explore more",
-    "kundenbewertungen", "bewertungen", "ähnliche produkte", "kunden kauften", "versand", "avis clients", "avis",
-    "produits similaires", "vous aimerez", "livraison", "opiniones", "reseñas", "productos relacionados", "envío",
-    "recensioni", "prodotti correlati", "avaliações", "produtos relacionados",
 ];
 
 #[rustfmt::skip]

@@ -1,7 +1,5 @@
-//! Lines that stand in an article for others than its readers: disclaimers,
-//! disclosures of affiliate links, copyright, credits of a wire service. And
-//! what a site says to all of its readers: about cookies, donations, comments,
-//! newsletters. Known by how they begin, or by what they name.
+//! Lines that stand in an article for lawyers: disclaimers, disclosures of
+//! affiliate links, copyright. Known by how they begin, or by what they name.
 
 /// Whether a line is such a notice.
 pub(super) fn is_notice(text: &str) -> bool {
@@ -16,77 +14,7 @@ pub(super) fn is_notice(text: &str) -> bool {
             && (head.contains("commission") || head.contains("links"))
             && text.len() < 600
         || CONTAINS.iter().any(|phrase| head.contains(phrase))
-        || is_wire_credit(head, text)
 }
-
-/// What a site says to every reader. An article can be about that: so these count
-/// only as long as they are few.
-pub(super) fn is_appeal(text: &str) -> bool {
-    if text.len() > MAX_APPEAL_BYTES {
-        return false;
-    }
-    let lower = text.to_lowercase();
-    APPEALS.iter().any(|phrase| lower.contains(phrase))
-        || APPEAL_STARTS.iter().any(|start| {
-            lower
-                .trim_start_matches(['*', '(', '[', ' '])
-                .starts_with(start)
-        })
-}
-
-/// An appeal is one paragraph at most.
-const MAX_APPEAL_BYTES: usize = 700;
-
-/// "Reporting by Jane Doe; Editing by John Roe": a credit, not a sentence.
-fn is_wire_credit(head: &str, text: &str) -> bool {
-    text.len() < 300
-        && [
-            "reporting by ",
-            "additional reporting by ",
-            "editing by ",
-            "writing by ",
-            "our standards: ",
-        ]
-        .iter()
-        .any(|start| head.starts_with(start))
-        && (head.contains("editing by")
-            || head.contains("reporting by ")
-            || head.contains("trust principles"))
-}
-
-#[rustfmt::skip]
-const APPEALS: &[&str] = &[
-    // Cookies
-    "necessary cookies are", "functional cookies help", "functional cookies are", "analytical cookies are",
-    "analytics cookies are", "performance cookies are", "advertisement cookies are", "advertising cookies are",
-    "targeting cookies are", "uncategorized cookies are", "this website uses cookies", "this site uses cookies",
-    "we use cookies to", "we use cookies and", "uses cookies to improve", "set by gdpr cookie consent",
-    "diese website verwendet cookies", "wir verwenden cookies", "notwendige cookies sind", "ce site utilise des cookies",
-    "nous utilisons des cookies", "este sitio web utiliza cookies", "utilizamos cookies", "questo sito utilizza",
-    "utilizziamo i cookie", "este site utiliza cookies", "usamos cookies", "deze website maakt gebruik van cookies",
-    "wij gebruiken cookies", "ta strona używa plików cookie", "мы используем файлы cookie",
-    // Donations
-    "support our journalism", "support independent journalism", "support our work", "consider making a donation",
-    "consider donating", "make a donation today", "tax-deductible donation", "your donation helps",
-    "keep our journalism free", "reader-supported", "we rely on readers like you", "unterstützen sie unsere arbeit",
-    "unterstütze unseren journalismus", "soutenez notre travail", "faites un don", "faire un don", "haz una donación",
-    "apoya nuestro periodismo", "apoie o nosso trabalho", "sostieni il nostro",
-    // Comments
-    "comments are moderated", "our comment policy", "our commenting guidelines", "our community guidelines before",
-    "your email address will not be published", "log in to comment", "sign in to comment", "to post a comment",
-    "kommentare werden moderiert", "les commentaires sont modérés",
-    // Newsletters
-    "sign up for our newsletter", "sign up for our free newsletter", "subscribe to our newsletter",
-    "sign up to our newsletter", "delivered to your inbox", "straight to your inbox", "directly to your inbox",
-    "delivered straight to your", "unseren newsletter", "notre newsletter", "nuestro boletín", "nuestra newsletter",
-    "alla nostra newsletter", "nossa newsletter", "onze nieuwsbrief",
-];
-
-#[rustfmt::skip]
-const APPEAL_STARTS: &[&str] = &[
-    "donate to ", "donate today", "donate now", "please donate", "if you value our reporting", "if you enjoyed this article",
-    "by clicking to watch this video", "by submitting this form", "your browser does not support",
-];
 
 #[rustfmt::skip]
 const STARTS: &[&str] = &[
@@ -108,7 +36,7 @@ const CONTAINS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{is_appeal, is_notice};
+    use super::is_notice;
 
     #[test]
     fn notices_are_known_by_their_first_words() {
@@ -119,25 +47,5 @@ mod tests {
         assert!(is_notice("Copyright © 2024 The Daily"));
         assert!(!is_notice("The disclaimer was signed by both parties."));
         assert!(!is_notice("Copyright law protects authors."));
-        assert!(is_notice("(Reporting by Jane Doe; Editing by John Roe)"));
-        assert!(!is_notice("Reporting by night is what she likes."));
-    }
-
-    #[test]
-    fn what_a_site_says_to_everybody_is_an_appeal() {
-        for line in [
-            "Necessary cookies are absolutely essential for the website to work.",
-            "We rely on readers like you. Please consider making a donation.",
-            "Comments are moderated and may take a day to appear.",
-            "The best of the week, delivered to your inbox on Fridays.",
-        ] {
-            assert!(is_appeal(line), "{line}");
-        }
-        for line in [
-            "The cookies are baked for twelve minutes.",
-            "She left a donation of ten loaves at the church.",
-        ] {
-            assert!(!is_appeal(line), "{line}");
-        }
     }
 }

@@ -2,18 +2,11 @@
 //! whole article once more for machines; the first is kept. And text that the
 //! site carries on several pages, which is not what this one is about.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{Judge, Verdict};
 use crate::near_duplicate::word_hashes;
 
-/// Shorter blocks repeat nothing by themselves.
-const MIN_REPEATED_SIZE: usize = 40;
-/// Blocks of a run that is a copy, or its size.
-const MIN_RUN: usize = 3;
-const MIN_RUN_SIZE: usize = 600;
-/// A paragraph is never repeated with good reason.
-const MIN_PARAGRAPH_SIZE: usize = 160;
 /// A copy of a whole article is at least this long.
 const MIN_COPY_SIZE: usize = 1_500;
 
@@ -42,39 +35,21 @@ impl Judge<'_, '_> {
         }
     }
 
-    /// The same text again: variants of a page for phones and desktops. A variant
-    /// is a run in the same order; single lines come again with good reason.
+    /// The same text again: variants of a page for phones and desktops.
     pub(super) fn drop_repeated(&mut self) {
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        let mut total = 0;
-        // Long blocks in order: their index, and the place of the first with this text.
-        let mut long: Vec<(usize, Option<usize>)> = Vec::new();
+        let mut seen = HashSet::new();
+        let mut repeated = Vec::new();
+        let (mut total, mut again) = (0, 0);
         for index in self.kept() {
             let block = &self.blocks.list[index];
             total += block.size;
-            if block.size >= MIN_REPEATED_SIZE {
-                let place = long.len();
-                let first = *places.entry(block.text.as_str()).or_insert(place);
-                long.push((index, (first != place).then_some(first)));
+            if block.size >= 40 && !seen.insert(block.text.as_str()) {
+                repeated.push(index);
+                again += block.size;
             }
         }
-        let copies: Vec<usize> = long
-            .iter()
-            .filter(|(_, first)| first.is_some())
-            .map(|(index, _)| *index)
-            .collect();
-        let size_of = |list: &[usize]| -> usize {
-            let sizes = list.iter().map(|index| self.blocks.list[*index].size);
-            sizes.sum()
-        };
-        let originals: HashSet<usize> = long.iter().filter_map(|(_, first)| *first).collect();
-        // Nearly everything is there twice, and not more often.
-        let is_double = size_of(&copies) * 5 > total * 2 && copies.len() * 2 < originals.len() * 3;
-        let repeated = match is_double {
-            true => copies,
-            false => self.repeated_runs(&long),
-        };
-        if size_of(&repeated) * 4 < total {
+        // Single lines do come twice in an article; whole sections don't.
+        if again * 4 < total {
             return;
         }
         for pair in repeated.windows(2) {
@@ -83,7 +58,7 @@ impl Judge<'_, '_> {
             if between.len() < 8
                 && between
                     .clone()
-                    .all(|index| self.blocks.list[index].size < MIN_REPEATED_SIZE)
+                    .all(|index| self.blocks.list[index].size < 40)
             {
                 for index in between
                     .filter(|index| self.verdicts[*index] == Verdict::Kept)
@@ -96,37 +71,6 @@ impl Judge<'_, '_> {
         for index in repeated {
             self.verdicts[index] = Verdict::Repeated;
         }
-    }
-
-    /// The blocks that are copies: in a run that follows its originals block by
-    /// block, right behind its original, or so long that nobody says it twice.
-    fn repeated_runs(&self, long: &[(usize, Option<usize>)]) -> Vec<usize> {
-        let mut repeated = Vec::new();
-        let mut at = 0;
-        while at < long.len() {
-            let Some(first) = long[at].1 else {
-                at += 1;
-                continue;
-            };
-            let length = long[at..]
-                .iter()
-                .enumerate()
-                .take_while(|(step, (_, original))| *original == Some(first + step))
-                .count();
-            let run = &long[at..at + length];
-            let size: usize = run
-                .iter()
-                .map(|(index, _)| self.blocks.list[*index].size)
-                .sum();
-            let is_copy = length >= MIN_RUN || size >= MIN_RUN_SIZE || first + 1 == at;
-            let copies = run
-                .iter()
-                .map(|(index, _)| *index)
-                .filter(|index| is_copy || self.blocks.list[*index].size >= MIN_PARAGRAPH_SIZE);
-            repeated.extend(copies);
-            at += length;
-        }
-        repeated
     }
 
     /// The article once more in one piece: some sites add it as Markdown, for machines.

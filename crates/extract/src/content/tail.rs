@@ -2,7 +2,7 @@
 //! "Related articles", short lines at the end, words about the author and the
 //! site, footnotes, invitations to follow.
 
-use super::headings::{Aside, aside, product_aside};
+use super::headings::{Aside, aside};
 use super::{ContentEvidence, Judge, Verdict, ends_a_sentence, is_paragraph};
 use crate::blocks::{Block, Kind};
 
@@ -17,7 +17,7 @@ const WINDOW: usize = 200;
 
 impl Judge<'_, '_> {
     /// What stands under "Related articles" and the like.
-    pub(super) fn drop_asides(&mut self, of_product: bool) {
+    pub(super) fn drop_asides(&mut self) {
         let total: usize = self.kept().map(|index| self.blocks.list[index].size).sum();
         let mut before = 0;
         let mut under: Option<(Aside, u8)> = None;
@@ -31,11 +31,6 @@ impl Judge<'_, '_> {
                 _ if block.bold && block.size < 60 => Some(7),
                 _ => None,
             };
-            if of_product && level.is_some() && before > 0 && product_aside(&block.text) {
-                self.verdicts[index] = Verdict::Tail;
-                under = Some((Aside::Prose, level.unwrap_or(7)));
-                continue;
-            }
             if let Some(kind) = aside(&block.text)
                 && (level.is_some() || block.size < 40)
                 // A line of a list is one of many, never above something.

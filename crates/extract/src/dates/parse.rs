@@ -4,7 +4,6 @@
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::Offset;
-use unicode_normalization::char::is_combining_mark;
 
 use super::When;
 use super::months::month_of;
@@ -195,7 +194,7 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     let class = |c: char| {
         if c.is_ascii_digit() {
             1
-        } else if c.is_alphabetic() || is_combining_mark(c) {
+        } else if c.is_alphabetic() {
             2
         } else {
             0
@@ -245,18 +244,7 @@ fn by_month_name(tokens: &[Token<'_>], index: usize) -> Option<(Date, usize)> {
     let is_filler = |token: &Token<'_>| {
         matches!(
             token.text.to_lowercase().as_str(),
-            "de" | "del"
-                | "of"
-                | "st"
-                | "nd"
-                | "rd"
-                | "th"
-                | "er"
-                | "го"
-                | "г"
-                | "m"
-                | "den"
-                | "the"
+            "de" | "del" | "of" | "st" | "nd" | "rd" | "th" | "er" | "го" | "г" | "den" | "the"
         )
     };
     let mut before = index;

@@ -1,15 +1,14 @@
 //! Judgements about the whole page, made when everything else is known: walls,
 //! kind of page, quality, confidence.
 
-use crate::article::{Article, Flags, Method, PageType, Quality};
+use url::Url;
+
+use crate::article::{Article, Flags, Method, Quality};
 use crate::blocks::{Block, Blocks, Kind};
 use crate::fields::about::Statements;
 use crate::html::{Document, Tag};
-use crate::page::QualityBounds;
-use crate::page_clues::PageClues;
+use crate::page::{Page, QualityBounds};
 use crate::page_type::Shape;
-use crate::provenance::Origin;
-use crate::roles::Roles;
 use crate::structured::article_rank;
 use crate::walls;
 
@@ -18,7 +17,6 @@ pub(super) fn find_walls(
     document: &Document<'_>,
     blocks: &Blocks,
     statements: &Statements<'_>,
-    source: &str,
 ) -> Flags {
     // A wall is short: the first lines of a page are enough to know it.
     let mut page = String::new();
@@ -47,59 +45,18 @@ pub(super) fn find_walls(
         page: &page,
         says_paywall: statements.says_paywall(),
         has_paywall_box: short && has_box("paywall"),
-        has_captcha: short
-            && (has_box("captcha") || has_box("cf-challenge") || has_bot_script(document)),
-        has_password: short && has_password(document),
-        asks_for_scripts: article.text.len() < MAX_SHELL_TEXT && asks_for_scripts(source),
+        has_captcha: short && (has_box("captcha") || has_box("cf-challenge")),
         amp: statements.meta.amp,
-    })
-}
-
-/// With less text than this, `noscript` is read for what it asks.
-const MAX_SHELL_TEXT: usize = 400;
-
-/// A script or frame of a service that tells people from bots.
-fn has_bot_script(document: &Document<'_>) -> bool {
-    (1..document.len())
-        .filter(|node| matches!(document.tag(*node), Tag::Script | Tag::Iframe))
-        .filter_map(|node| document.raw_attr(node, "src"))
-        .any(|source| {
-            [
-                "captcha-delivery.com",
-                "px-cloud.net",
-                "perimeterx.net",
-                "px-cdn.net",
-            ]
-            .iter()
-            .any(|host| source.contains(host))
-        })
-}
-
-fn has_password(document: &Document<'_>) -> bool {
-    (1..document.len()).any(|node| {
-        document.tag(node) == Tag::Input
-            && document
-                .raw_attr(node, "type")
-                .is_some_and(|kind| kind.eq_ignore_ascii_case("password"))
-    })
-}
-
-/// Whether a `noscript` says that the page needs scripts.
-fn asks_for_scripts(source: &str) -> bool {
-    source.match_indices("<noscript").take(20).any(|(at, _)| {
-        let rest = &source[at..];
-        let end = rest.find("</noscript").unwrap_or(rest.len());
-        walls::asks_for_scripts(&rest[..end])
     })
 }
 
 pub(super) fn shape<'a>(
     article: &Article,
+    page: &Page<'_>,
     document: &Document<'_>,
     blocks: &Blocks,
     kept: &[&Block],
     statements: &Statements<'a>,
-    clues: PageClues,
 ) -> Shape<'a> {
     let is_heading = |block: &Block| matches!(block.kind, Kind::Heading(_));
     Shape {
@@ -121,39 +78,14 @@ pub(super) fn shape<'a>(
         linked_headings: blocks
             .list
             .iter()
-            .filter(|block| {
-                (is_heading(block) || block.in_card)
-                    && block.link_density() > 0.8
-                    && !block.roles.has(Roles::NAV | Roles::FOOTER)
-            })
+            .filter(|block| (is_heading(block) || block.in_card) && block.link_density() > 0.8)
             .count(),
+        has_title: article.title.is_some(),
         has_date: article.published.is_some(),
         has_author: article.authors.is_some(),
-        prose: kept
-            .iter()
-            .filter(|block| block.size >= 120 && !is_heading(block))
-            .map(|block| block.size)
-            .sum(),
-        size: kept.iter().map(|block| block.size).sum(),
-        clues,
+        is_front: Url::parse(page.url).is_ok_and(|url| url.path() == "/" && url.query().is_none()),
         flags: article.flags,
     }
-}
-
-/// Names on the page of an offer or of a list are those of customers and of the
-/// texts that it leads to.
-pub(super) fn has_no_author(article: &Article, clues: PageClues) -> bool {
-    let is_of_others = match article.page_type {
-        PageType::Listing | PageType::Collection | PageType::Product => true,
-        PageType::Service => clues.is_front || clues.offers_service,
-        _ => false,
-    };
-    is_of_others
-        && !clues.declares_article
-        && article
-            .authors
-            .as_ref()
-            .is_some_and(|authors| !matches!(authors.origin, Origin::Selector | Origin::Feed))
 }
 
 pub(super) fn quality(text: &str, bounds: &QualityBounds) -> Quality {

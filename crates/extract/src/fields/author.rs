@@ -78,12 +78,8 @@ pub(crate) fn find(
     {
         return Some(found);
     }
-    // Better the name of the site than none: many sites sign as themselves. But an
-    // organisation that publishes its own site has written nothing.
-    let is_organisation = |found: &Sourced<Vec<String>>| {
-        found.origin == Origin::JsonLd && is_site(found) && json_ld.is_written_by_organisation()
-    };
-    claims.into_iter().find(|found| !is_organisation(found))
+    // Better the name of the site than none: many sites sign as themselves.
+    claims.into_iter().next()
 }
 
 /// A login name of the site's CMS: "jane.doe", "jdoe2".

@@ -37,9 +37,7 @@ const PUBLISHED: &[&str] = &[
     "dc.date", "dcterms.created", "dc.date.created", "dc.created", "datecreated", "citation_publication_date",
     "citation_date", "citation_online_date", "bt:pubdate", "blog.date", "field-name-post-date", "rbpubdate",
     "timestamp", "date", "created", "displaydate", "dateposted", "cdate", "og:pubdate", "pub_date",
-    "release_date", "dateissued", "og:regdate", "article:post_date", "article:create_time", "article-date",
-    "pagedate", "newsdate", "content-date", "prism.publicationdate", "eprints.date", "dc.date.available",
-    "dcterms.available", "dc.date.publication",
+    "release_date", "dateissued", "og:regdate",
 ];
 
 #[rustfmt::skip]
@@ -130,25 +128,8 @@ pub(crate) fn published(evidence: &DateEvidence<'_, '_>) -> Option<Sourced<When>
         }
         (Some(shown), _) => Some(shown),
         (None, Some(url)) => Some(Sourced::new(url, Origin::Url)),
-        (None, None) => only_day(evidence)
-            .map(|when| Sourced::new(when, Origin::JsonLd))
-            .or_else(|| in_scripts(evidence).map(|when| Sourced::new(when, Origin::Html)))
-            // Better the day of the last change than none, and its origin says so.
-            .or_else(|| {
-                modified(evidence).map(|found| Sourced::new(found.value, Origin::LastModified))
-            }),
+        (None, None) => in_scripts(evidence).map(|when| Sourced::new(when, Origin::Html)),
     }
-}
-
-/// The day that all dated objects of the structured data have, if it is one.
-fn only_day(evidence: &DateEvidence<'_, '_>) -> Option<When> {
-    let mut dates = evidence
-        .json_ld
-        .every("datePublished")
-        .filter_map(|text| When::parse(&text))
-        .filter(|when| evidence.believes(*when));
-    let first = dates.next()?;
-    dates.all(|when| when.day() == first.day()).then_some(first)
 }
 
 /// Numbers that don't begin with the year: the first could be the day or the month.

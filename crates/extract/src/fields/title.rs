@@ -30,8 +30,6 @@ pub(crate) struct TitleCandidates {
     pub(crate) tag: Option<String>,
     /// The declared name of the site.
     pub(crate) site_name: Option<String>,
-    /// The page offers something: its heading is a slogan.
-    pub(crate) is_offer: bool,
     /// The host of the page: a site is often named like it.
     pub(crate) host: String,
 }
@@ -66,7 +64,7 @@ pub(crate) fn choose(candidates: &TitleCandidates) -> Option<Sourced<String>> {
         )
     });
     let heads = heads(&declared);
-    if let Some(heading) = headline(&candidates.headings, &heads, &site, candidates.is_offer) {
+    if let Some(heading) = headline(&candidates.headings, &heads, &site) {
         let heading = without_label(heading, &heads).unwrap_or(heading);
         let title = site.cut(heading);
         let fuller = candidates
@@ -130,12 +128,7 @@ fn main_headings(headings: &[(u8, String)]) -> impl Iterator<Item = &str> {
 
 /// The heading that the reader takes for the title: one that the head of the
 /// page repeats, or the one of the first level with similar words.
-fn headline<'a>(
-    headings: &'a [(u8, String)],
-    heads: &[String],
-    site: &Site,
-    is_offer: bool,
-) -> Option<&'a str> {
+fn headline<'a>(headings: &'a [(u8, String)], heads: &[String], site: &Site) -> Option<&'a str> {
     let mut usable = headings.iter().filter(|(_, text)| {
         !site.is_named(text) && (3..=MAX_TITLE_LETTERS).contains(&letters(text).chars().count())
     });
@@ -167,18 +160,9 @@ fn headline<'a>(
             })
             .map(|(_, text)| text.as_str())
     };
-    // The only heading of the first level needs less to be believed.
-    let mut first_level = usable.clone().filter(|(level, _)| *level == 1);
-    let only = first_level
-        .next()
-        .filter(|_| first_level.next().is_none())
-        .filter(|(_, text)| {
-            !is_offer && word_count(text) >= MIN_TITLE_WORDS && likeness(text) > 0.0
-        });
     usable
         .clone()
         .find(|(level, text)| *level == 1 && likeness(text) > MIN_SHARED_WORDS)
-        .or(only)
         .map(|(_, text)| text.as_str())
         .or_else(lower)
         .filter(|heading| !agreed.is_some_and(|title| is_rubric(heading, title)))

@@ -18,8 +18,6 @@ pub(crate) struct ParserLimits {
     pub(crate) nodes: usize,
     /// Bytes of one run of characters.
     pub(crate) text_bytes: usize,
-    /// Read what `noscript` holds, as a browser without scripts does.
-    pub(crate) noscript: bool,
 }
 
 impl Default for ParserLimits {
@@ -30,7 +28,6 @@ impl Default for ParserLimits {
             texts: 50_000,
             nodes: 200_000,
             text_bytes: 1 << 20,
-            noscript: false,
         }
     }
 }
@@ -196,7 +193,7 @@ impl Parser<'_> {
             self.leaf(tag, at + 1, attrs);
             return after;
         }
-        if tag.is_raw() && !(self.limits.noscript && tag == Tag::Noscript) {
+        if tag.is_raw() {
             return self.raw_element(tag, at, after, attrs);
         }
         self.push(tag, at + 1, attrs);

@@ -145,7 +145,7 @@ impl<'a> Document<'a> {
     /// Visible text: not the content of scripts and styles.
     pub(crate) fn is_readable_text(&self, node: NodeId) -> bool {
         let parent = self.tag(self.parent(node));
-        !parent.is_raw() || matches!(parent, Tag::Title | Tag::Xmp | Tag::Noscript)
+        !parent.is_raw() || matches!(parent, Tag::Title | Tag::Xmp)
     }
 
     fn span(&self, (from, to): (u32, u32)) -> &'a str {

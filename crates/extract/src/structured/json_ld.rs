@@ -132,47 +132,12 @@ impl JsonLd {
         })
     }
 
-    pub(crate) fn has_type(&self, name: &str) -> bool {
-        self.of_type(name).next().is_some()
-    }
-
-    /// Whether all authors of the article are organisations.
-    pub(crate) fn is_written_by_organisation(&self) -> bool {
-        let Some(value) = self.article().and_then(|article| article.get("author")) else {
-            return false;
-        };
-        let authors = match value {
-            Value::Array(list) => list.as_slice(),
-            single => std::slice::from_ref(single),
-        };
-        let is_organisation = |author: &Value| {
-            let object = author.as_object();
-            let object = object.and_then(|author| match author.contains_key("@type") {
-                true => Some(author),
-                false => self.resolve(author),
-            });
-            object
-                .and_then(|author| author.get("@type"))
-                .is_some_and(|kind| {
-                    types(kind).any(|kind| kind.ends_with("Organization") || kind == "Corporation")
-                })
-        };
-        !authors.is_empty() && authors.iter().all(is_organisation)
-    }
-
     /// The type of the article object, the first if it has several.
     pub(crate) fn article_type(&self) -> Option<String> {
         let kinds = self.article()?.get("@type")?;
         types(kinds)
             .max_by_key(|kind| article_rank(kind))
             .map(str::to_owned)
-    }
-
-    /// A field of all objects as text.
-    pub(crate) fn every<'a>(&'a self, key: &'a str) -> impl Iterator<Item = String> + 'a {
-        self.objects
-            .iter()
-            .filter_map(move |object| self.as_text(object.get(key)?))
     }
 
     /// A field of the article as text; empty counts as missing.

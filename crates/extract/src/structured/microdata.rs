@@ -12,20 +12,17 @@ pub(crate) struct Microdata {
     properties: Vec<(String, String)>,
     /// The type of the item, without its address.
     pub(crate) kind: Option<String>,
-    /// The types of all items of the page, each once.
-    pub(crate) kinds: Vec<String>,
 }
 
 impl Microdata {
     pub(crate) fn collect(document: &Document<'_>) -> Self {
-        let (item, kinds) = items(document);
+        let item = article_item(document);
         let (from, to) = item.as_ref().map_or((1, document.len()), |(node, _)| {
             (*node + 1, document.end(*node))
         });
         let mut found = Self {
             properties: Vec::new(),
             kind: item.map(|(_, kind)| kind),
-            kinds,
         };
         // Without an article item any property might belong to anything.
         if found.kind.is_none() {
@@ -75,12 +72,7 @@ impl Microdata {
     }
 }
 
-/// Types that are collected.
-const MAX_KINDS: usize = 40;
-
-/// The item that is the article, and the types of all items.
-fn items(document: &Document<'_>) -> (Option<(NodeId, String)>, Vec<String>) {
-    let mut kinds: Vec<String> = Vec::new();
+fn article_item(document: &Document<'_>) -> Option<(NodeId, String)> {
     let mut best: Option<(u8, NodeId, String)> = None;
     for node in 1..document.len() {
         if document.tag(node) == Tag::Text {
@@ -90,15 +82,12 @@ fn items(document: &Document<'_>) -> (Option<(NodeId, String)>, Vec<String>) {
             continue;
         };
         let kind = kind.trim().rsplit('/').next().unwrap_or(kind);
-        if kinds.len() < MAX_KINDS && !kinds.iter().any(|known| known == kind) {
-            kinds.push(kind.to_owned());
-        }
         let rank = article_rank(kind);
         if rank > best.as_ref().map_or(0, |(rank, _, _)| *rank) {
             best = Some((rank, node, kind.to_owned()));
         }
     }
-    (best.map(|(_, node, kind)| (node, kind)), kinds)
+    best.map(|(_, node, kind)| (node, kind))
 }
 
 fn value(document: &Document<'_>, node: NodeId, nested: bool) -> Option<String> {

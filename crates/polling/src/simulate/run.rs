@@ -100,7 +100,7 @@ impl<'a> Player<'a> {
     fn look(&mut self, now: i64, world: &World, tally: &mut Tally) -> Sighting<'a> {
         let feed = self.feed;
         let out = feed.count_by(now);
-        let listed = feed.first_listed(now);
+        let listed = out.saturating_sub(feed.window);
         let is_judged = |at: &&i64| (world.judged_from..world.end).contains(*at);
         let lost = feed.published[self.seen.min(listed)..listed].iter();
         tally.lost += lost.filter(is_judged).count() as u64;

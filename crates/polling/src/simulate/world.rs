@@ -5,10 +5,6 @@ use jiff::Timestamp;
 
 use crate::simulate::dates::Dating;
 
-/// What a news sitemap may list: 1,000 entries that are no older than two days.
-const NEWS_ENTRIES: usize = 1000;
-const NEWS_AGE: i64 = 2 * 86_400_000;
-
 /// A feed as it will be: every item that it publishes, and when.
 #[derive(Debug, Clone)]
 pub struct Feed {
@@ -19,8 +15,6 @@ pub struct Feed {
     pub published: Vec<i64>,
     /// The dates that items have by themselves: as published, or less exact.
     stated: Vec<i64>,
-    /// In milliseconds: older items are not listed, as in a news sitemap.
-    pub(crate) max_age: Option<i64>,
     /// What the document says about each, by [`Dating`].
     pub(crate) dates: Vec<Option<Timestamp>>,
 }
@@ -41,16 +35,8 @@ impl Feed {
             window: window.max(1),
             published,
             stated,
-            max_age: None,
             dates,
         }
-    }
-
-    /// The first item that the document lists at `now`.
-    pub(crate) fn first_listed(&self, now: i64) -> usize {
-        let by_count = self.count_by(now).saturating_sub(self.window);
-        let too_old = self.max_age.map_or(0, |age| self.count_by(now - age));
-        by_count.max(too_old)
     }
 
     /// How many items are out at `now`.
@@ -86,15 +72,6 @@ impl World {
     pub fn dated(mut self, dating: Dating) -> Self {
         for feed in &mut self.feeds {
             feed.dates = dating.dates(&feed.stated);
-        }
-        self
-    }
-
-    /// The same items in news sitemaps, which list those of the last two days.
-    #[must_use]
-    pub fn as_news_sitemaps(mut self) -> Self {
-        for feed in &mut self.feeds {
-            (feed.window, feed.max_age) = (NEWS_ENTRIES, Some(NEWS_AGE));
         }
         self
     }

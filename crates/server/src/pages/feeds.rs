@@ -142,12 +142,9 @@ fn schedule_reason(feed: &Feed) -> String {
     }
 }
 
-/// The state of the polling policy as indented JSON, without the sums of a long sitemap.
+/// The state of the polling policy as indented JSON.
 fn polling_model(policy: &str) -> String {
-    let mut state: Json = serde_json::from_str(policy).unwrap_or_default();
-    if let Some(fields) = state.as_object_mut() {
-        fields.remove("entries");
-    }
+    let state: Json = serde_json::from_str(policy).unwrap_or_default();
     serde_json::to_string_pretty(&state).unwrap_or_else(|_| policy.to_owned())
 }
 

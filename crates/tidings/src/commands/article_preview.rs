@@ -107,10 +107,6 @@ fn walls(article: &Article) -> Option<String> {
     let flags = &article.flags;
     let found = [
         (flags.paywall, "paywall"),
-        (flags.truncated, "truncated"),
-        (flags.login_wall, "login wall"),
-        (flags.geo_block, "geographic block"),
-        (flags.script_shell, "script shell"),
         (flags.consent_wall, "consent wall"),
         (flags.soft_404, "soft 404"),
         (flags.captcha, "captcha"),

@@ -43,8 +43,7 @@ Examples:
   tidings simulate polling
   tidings simulate polling --policy fixed,adaptive --population small-web --seed 7
   tidings simulate polling --population all-news --dates none --json
-  tidings simulate polling --trace items.jsonl --svg delays.svg
-  tidings simulate polling --trace items.jsonl --news-sitemaps"
+  tidings simulate polling --trace items.jsonl --svg delays.svg"
 )]
 struct PollingArgs {
     /// Policies to compare
@@ -74,10 +73,6 @@ struct PollingArgs {
     /// How the feeds date their items
     #[arg(long, value_enum, value_name = "HOW", default_value_t = DatingName::Exact)]
     dates: DatingName,
-
-    /// Put the items into news sitemaps, which list those of the last two days
-    #[arg(long)]
-    news_sitemaps: bool,
 
     /// Interval of the fixed policy, in minutes
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=10_080))]
@@ -170,9 +165,6 @@ impl PollingArgs {
         };
         if let Some(days) = self.days {
             world = world.first_days(days);
-        }
-        if self.news_sitemaps {
-            world = world.as_news_sitemaps();
         }
         Ok(world.dated(self.dating()))
     }
