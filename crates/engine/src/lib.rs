@@ -21,9 +21,9 @@ pub use metrics::LoopMetrics;
 pub use near_duplicates::{NearDuplicateStory, near_duplicates};
 pub use politeness::{FetchContext, StoreRobotsCache};
 pub use poll::{
-    BudgetStatus, CollectError, CollectOptions, Collected, CollectedSource, LIMITED, MANY_FAILURES,
-    PollOptions, PollOutcome, PollReport, PollTask, PolledSource, Poller, RunTask, SeenItem,
-    SourceCheck, StartedPoll, budget_status, environment,
+    CollectError, CollectOptions, Collected, CollectedSource, LIMITED, MANY_FAILURES, PollOptions,
+    PollOutcome, PollReport, PollTask, PolledSource, Poller, RunTask, SeenItem, SourceCheck,
+    StartedPoll, environment,
 };
 pub use sources::{
     Applied, ArticleSelectors, IngestionMode, ListFormat, ListReport, ListRow, PollPolicy, Preset,

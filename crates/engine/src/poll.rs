@@ -39,7 +39,6 @@ use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
 pub use adapter::environment;
-pub use budget::{BudgetStatus, budget_status};
 pub use check::SourceCheck;
 pub use collect::{CollectError, CollectOptions, Collected, CollectedSource};
 pub use complete_poll::MANY_FAILURES;

@@ -127,7 +127,6 @@ impl Soak {
                 error_message: None,
                 bytes: 1000,
             },
-            budget_use: None,
         };
         assert!(store.complete_poll(&feed, &poll).await.unwrap());
         let mut known = submission("https://h0.example/0");

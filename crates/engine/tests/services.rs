@@ -205,7 +205,6 @@ async fn a_cursor_that_was_not_kept_repeats_and_skips_nothing() {
             .await
             .unwrap()
             .remove(0),
-        budget_use: None,
     };
     rig.store.complete_poll(&claim, &result).await.unwrap();
     let mut ended = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::beat::HourShape;
+use crate::beat::SLOTS;
 use crate::forecast::Forecast;
 use crate::hints::{FLOOR, Hints};
 use crate::price::Price;
@@ -18,9 +18,10 @@ use crate::units::{DAY, duration, epoch};
 const SAFE_SHARE: f64 = 0.6;
 /// … even if this many standard deviations more come than expected.
 const SAFE_DEVIATIONS: f64 = 1.5;
-/// However little is expected, a feed is polled once per week; whether sooner, the price
-/// decides. In seconds.
-const CEILING: f64 = 7.0 * DAY;
+/// The window of a feed that was never read.
+const UNKNOWN_WINDOW: u32 = 10;
+/// Seconds without new items after which a feed counts as silent: 90 days.
+const SILENT_AFTER: f64 = 90.0 * DAY;
 
 /// How long to wait, and why.
 pub(crate) fn interval(
@@ -33,19 +34,18 @@ pub(crate) fn interval(
     if state.is_overrun() {
         return (FLOOR, Reason::Window);
     }
-    let (mut expected, busy) = forecasts(state, now);
-    expected.impatience = price.impatience();
+    let (expected, busy) = forecasts(state, now);
+    let ceiling = ceiling(state.items_per_day(), state.silence(now));
     let worth = price.item_seconds() / weight.max(1e-9);
-    let floor = hints.floor().as_secs_f64();
-    let waiting = expected.until_waiting(worth, CEILING);
-    let wanted = expected.best_wait(worth, waiting.max(floor), floor, CEILING);
+    let waiting = expected.until_waiting(worth, ceiling);
+    let wanted = waiting.max(hints.floor().as_secs_f64());
     let full = busy.until_items(safe_items(state.window()), wanted);
     if full < wanted {
         return (duration(full).max(FLOOR), Reason::Window);
     }
-    let reason = if waiting < floor {
+    let reason = if wanted > waiting {
         Reason::Floor
-    } else if waiting >= CEILING {
+    } else if waiting >= ceiling {
         Reason::Ceiling
     } else {
         Reason::Price
@@ -63,22 +63,31 @@ pub(crate) fn forecasts(state: &State, now: Timestamp) -> (Forecast, Forecast) {
         // Followers are part of the rate: what they bring is not counted twice.
         steady: rate.per_day() / DAY * (1.0 - burst.per_item()),
         factors,
-        hour: HourShape::new(beat.factors()),
+        beat: beat.factors(),
         trail: burst.trail(),
-        impatience: 0.0,
     };
     let busy = Forecast {
         steady: rate.high_per_day() / DAY,
         factors: factors.without_quiet_hours(),
-        hour: HourShape::EVEN,
+        beat: [1.0; SLOTS],
         ..expected.clone()
     };
     (expected, busy)
 }
 
+/// However little is expected, a feed is polled once per day, slow ones (two
+/// items apart) every three days, silent ones every seven. In seconds.
+fn ceiling(per_day: f64, silence: Option<f64>) -> f64 {
+    if silence.is_some_and(|silence| silence >= SILENT_AFTER) {
+        return 7.0 * DAY;
+    }
+    (2.0 * DAY / per_day.max(1e-9)).clamp(DAY, 3.0 * DAY)
+}
+
 /// How many items may be expected before the window is in danger: the e for
 /// which e + 1.5 √e is a safe share of the window.
 pub(crate) fn safe_items(window: u32) -> f64 {
+    let window = if window == 0 { UNKNOWN_WINDOW } else { window };
     let safe = SAFE_SHARE * f64::from(window);
     let root = ((SAFE_DEVIATIONS * SAFE_DEVIATIONS + 4.0 * safe).sqrt() - SAFE_DEVIATIONS) / 2.0;
     root * root
@@ -177,21 +186,21 @@ mod tests {
                 Reason::Window,
             ),
             (
-                "dear and slow, but once per week",
+                "dear, but once per day",
+                3.0,
+                50,
+                1e9,
+                &none,
+                1439.0..1441.0,
+                Reason::Ceiling,
+            ),
+            (
+                "dear and slow",
                 0.2,
                 50,
                 1e9,
                 &none,
-                10_079.0..10_081.0,
-                Reason::Ceiling,
-            ),
-            (
-                "short because little was published, not because it holds little",
-                0.2,
-                1,
-                1e9,
-                &none,
-                10_079.0..10_081.0,
+                4319.0..4321.0,
                 Reason::Ceiling,
             ),
         ];
@@ -234,11 +243,12 @@ mod tests {
             let with_variance = safe + SAFE_DEVIATIONS * safe.sqrt();
             assert!((with_variance - SAFE_SHARE * f64::from(window)).abs() < 1e-9);
         }
+        assert_eq!(safe_items(0), safe_items(UNKNOWN_WINDOW));
     }
 
     #[test]
     fn weight_buys_sooner_polls() {
-        let (state, now) = watched(2.3, 50);
+        let (state, now) = watched(2.0, 50);
         let wait = |weight| {
             let price = Price::from_item_seconds(1e4);
             interval(&state, weight, price, &Hints::default(), now).0

@@ -50,12 +50,6 @@ pub(crate) fn fits(date: Timestamp, last_poll: f64, now: f64) -> bool {
     at >= last_poll - SKEW && at <= now + SKEW
 }
 
-/// Whether a moment, in seconds since 1970, has a time of day. Midnight to the second is
-/// what is left of a day.
-pub(crate) fn has_hour(at: f64) -> bool {
-    at.rem_euclid(DAY) != 0.0
-}
-
 /// Whether most items carry the same time of day, as day-stamped ones do, at
 /// midnight of whichever zone.
 fn share_time_of_day(ages: &[f64], now: f64) -> bool {
@@ -115,15 +109,6 @@ mod tests {
                 "{name}"
             );
         }
-    }
-
-    #[test]
-    fn midnight_has_no_time_of_day() {
-        let second = |text: &str| epoch(at(text).unwrap());
-        assert!(!has_hour(second("2026-11-14T00:00:00Z")));
-        assert!(
-            has_hour(second("2026-11-14T00:00:01Z")) && has_hour(second("2026-11-14T12:00:00Z"))
-        );
     }
 
     #[test]

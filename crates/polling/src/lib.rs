@@ -20,7 +20,7 @@
 //!     outcome: Outcome::Read(Sighting { listed: &[Some(now), None], new: &[Some(now)] }),
 //!     hints: &Hints::default(),
 //!     weight: 1.0,
-//!     price: PriceControl::new(now).price(100, Demand(0.3), budget),
+//!     price: PriceControl::new(now).price(Demand(0.3), budget),
 //!     now,
 //!     random: 0.5,
 //! };

@@ -12,7 +12,7 @@ use crate::hints::{FLOOR, Hints};
 use crate::listing;
 use crate::price::Price;
 use crate::reason::Reason;
-use crate::spread::{jittered, jittered_interval, jittered_moment, next_on_grid};
+use crate::spread::{jittered, jittered_interval, next_on_grid};
 use crate::state::{Sighting, State};
 use crate::units::after;
 
@@ -150,7 +150,7 @@ fn schedule(interval: Duration, reason: Reason, poll: &Poll<'_>) -> Due {
             reason,
         },
         Policy::Adaptive | Policy::Listing { .. } => {
-            let at = after(poll.now, jittered_moment(interval, FLOOR, poll.random));
+            let at = after(poll.now, jittered_interval(interval, FLOOR, poll.random));
             let allowed = poll.hints.next_allowed(at);
             Due {
                 at: allowed,

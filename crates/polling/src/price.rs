@@ -9,46 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{DAY, seconds_between};
 
-/// An item that has waited for the mean interval costs this much more for each second than
-/// a fresh one does, plus one. From recorded feeds: less and the last percent wait longer,
-/// more and the mean rises.
-const IMPATIENCE: f64 = 2.0;
-
 /// What one request must buy, in item-seconds: ten items that wait a minute
 /// each are worth 600.
-///
-/// An item that waits longer than polls are apart on average costs more than its time: the
-/// mean should not be bought with a few items that wait for hours.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-pub struct Price {
-    item_seconds: f64,
-    /// Seconds between two polls of a feed, on average over all feeds, if that is known.
-    mean_interval: Option<f64>,
-}
+pub struct Price(f64);
 
 impl Price {
     const MIN: f64 = 1e-6;
     const MAX: f64 = 1e12;
 
     pub fn from_item_seconds(item_seconds: f64) -> Self {
-        let item_seconds = match item_seconds.is_finite() {
-            true => item_seconds.clamp(Self::MIN, Self::MAX),
-            false => Self::MAX,
-        };
-        Self {
-            item_seconds,
-            mean_interval: None,
+        if item_seconds.is_finite() {
+            Self(item_seconds.clamp(Self::MIN, Self::MAX))
+        } else {
+            Self(Self::MAX)
         }
     }
 
     pub fn item_seconds(self) -> f64 {
-        self.item_seconds
-    }
-
-    /// How much more the waiting of an item costs for each second that it has waited.
-    pub(crate) fn impatience(self) -> f64 {
-        let interval = self.mean_interval.filter(|interval| *interval > 0.0);
-        interval.map_or(0.0, |interval| IMPATIENCE / (2.0 * interval))
+        self.0
     }
 
     /// The price at which feeds of this demand spend the budget, were all of
@@ -110,8 +89,6 @@ impl PriceControl {
     /// leave most of the rhythm of day and night to the feeds (in the simulation
     /// six hours and a day end at the same delay).
     const TIME_CONSTANT: f64 = 0.25 * DAY;
-    /// And enough requests that chance moves the price little.
-    const REQUESTS: f64 = 50.0;
     /// One step moves the price by e at most, however long ago the last step was.
     const MAX_STEP: f64 = 1.0;
     /// Beyond this the bounds rule, and a price would only wind up.
@@ -135,9 +112,7 @@ impl PriceControl {
         }
         let allowed = (budget.requests_per_day / DAY * elapsed).max(1e-9);
         let excess = requests as f64 / allowed - 1.0;
-        let per_second = (budget.requests_per_day / DAY).max(1e-9);
-        let time_constant = Self::TIME_CONSTANT.max(Self::REQUESTS / per_second);
-        let step = elapsed / time_constant * excess;
+        let step = elapsed / Self::TIME_CONSTANT * excess;
         let step = step.clamp(-Self::MAX_STEP, Self::MAX_STEP);
         let correction = self.correction * step.exp();
         Self {
@@ -146,14 +121,9 @@ impl PriceControl {
         }
     }
 
-    /// The price for a number of feeds with this demand.
-    pub fn price(self, feeds: u64, demand: Demand, budget: Budget) -> Price {
+    pub fn price(self, demand: Demand, budget: Budget) -> Price {
         let clearing = Price::clearing(demand, budget).item_seconds();
-        let mean_interval = feeds as f64 * DAY / budget.requests_per_day;
-        Price {
-            mean_interval: Some(mean_interval).filter(|interval| interval.is_finite()),
-            ..Price::from_item_seconds(self.correction * clearing)
-        }
+        Price::from_item_seconds(self.correction * clearing)
     }
 }
 
@@ -190,7 +160,7 @@ mod tests {
         let mut control = PriceControl::new(start());
         let mut made = 0.0;
         for minute in 1..=20 * 1440 {
-            let price = control.price(100, demand, budget).item_seconds();
+            let price = control.price(demand, budget).item_seconds();
             made += 3.0 * 60.0 * demand.0 / price.sqrt();
             let requests = made as u64;
             made -= requests as f64;
@@ -244,7 +214,7 @@ mod tests {
         let later = after(start(), Duration::from_secs(60));
         assert!(control.next(later, u64::MAX, none).correction.is_finite());
         for demand in [0.0, 1.0, f64::INFINITY, f64::NAN] {
-            let price = control.price(100, Demand(demand), none).item_seconds();
+            let price = control.price(Demand(demand), none).item_seconds();
             assert!(price.is_finite() && price > 0.0, "{demand}");
         }
     }

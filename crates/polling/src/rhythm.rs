@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::units::{DAY, HOUR, hour_of_day};
 
 /// Items that speak for "at any hour", spread over the day.
-const PRIOR_ITEMS: f64 = 8.0;
+const PRIOR_ITEMS: f64 = 16.0;
 /// In seconds.
 const HALF_LIFE: f64 = 28.0 * DAY;
 /// Where an item was found in a longer gap, its hour is not known. In seconds.
@@ -124,7 +124,7 @@ mod tests {
         let noon = 12.0 * HOUR + 60.0;
         rhythm.watch(0.0, 10.0 * DAY);
         rhythm.add(noon);
-        assert!(rhythm.factors().at(noon) < 3.0);
+        assert!(rhythm.factors().at(noon) < 2.0);
         for _ in 0..200 {
             rhythm.add(noon);
         }

@@ -53,15 +53,6 @@ pub(crate) fn jittered_interval(interval: Duration, floor: Duration, random: f64
         .max(floor)
 }
 
-/// An interval that ends at a chosen moment: hardly before it, and within the jitter
-/// after it; never below `floor`.
-pub(crate) fn jittered_moment(interval: Duration, floor: Duration, random: f64) -> Duration {
-    let jitter = jitter(interval);
-    (interval + jitter.mul_f64(fraction(random)))
-        .saturating_sub(MIN_JITTER / 2)
-        .max(floor)
-}
-
 /// A random number of a caller, made safe to multiply with.
 pub(crate) fn fraction(random: f64) -> f64 {
     if random.is_finite() {
@@ -124,17 +115,6 @@ mod tests {
             slots.iter().all(|slot| (60..140).contains(slot)),
             "{slots:?}"
         );
-    }
-
-    #[test]
-    fn a_chosen_moment_is_hardly_ever_missed_early() {
-        for minutes in [5, 60, 1440] {
-            let interval = minutes * MINUTE;
-            let earliest = jittered_moment(interval, MINUTE, 0.0);
-            let latest = jittered_moment(interval, MINUTE, 1.0);
-            assert_eq!(earliest + MINUTE / 2, interval);
-            assert!(latest <= interval + jitter(interval));
-        }
     }
 
     #[test]

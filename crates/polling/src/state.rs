@@ -23,8 +23,6 @@ pub struct State {
     new_at: Option<i64>,
     /// Items that its document holds.
     window: u32,
-    /// Whether old items have left the document for new ones: it holds no more.
-    is_full: bool,
     /// Polls without new items since the last ones.
     quiet_polls: u32,
     /// Errors in a row.
@@ -35,7 +33,6 @@ pub struct State {
     is_overrun: bool,
     rate: Rate,
     rhythm: Rhythm,
-    #[serde(rename = "minutes")]
     beat: Beat,
     burst: Burst,
 }
@@ -46,13 +43,6 @@ pub struct State {
 pub struct Sighting<'a> {
     pub listed: &'a [Option<Timestamp>],
     pub new: &'a [Option<Timestamp>],
-}
-
-/// The window of a feed of which only a short document is known.
-const UNKNOWN_WINDOW: u32 = 10;
-
-fn count(dates: &[Option<Timestamp>]) -> u32 {
-    u32::try_from(dates.len()).unwrap_or(u32::MAX)
 }
 
 impl State {
@@ -83,20 +73,6 @@ impl State {
         Demand((weight.max(0.0) * self.items_per_day() / DAY / 2.0).sqrt())
     }
 
-    /// The delays of new items whose dates are credible, from publication to now: how
-    /// many, and their sum in seconds. For the state before the poll that found them.
-    pub fn delays(&self, new: &[Option<Timestamp>], now: Timestamp) -> (u64, f64) {
-        let Some(read_at) = self.read_at else {
-            return (0, 0.0);
-        };
-        let (from, to) = (read_at as f64 / 1000.0, epoch(now));
-        let is_known =
-            |date: &&Timestamp| dates::has_hour(epoch(**date)) && dates::fits(**date, from, to);
-        let delays = new.iter().flatten().filter(is_known);
-        let delays = delays.map(|date| (to - epoch(*date)).clamp(0.0, (to - from).max(0.0)));
-        delays.fold((0, 0.0), |(count, sum), delay| (count + 1, sum + delay))
-    }
-
     /// Errors since the last successful poll.
     pub fn errors(&self) -> u32 {
         self.errors
@@ -110,13 +86,8 @@ impl State {
         self.quiet_polls
     }
 
-    /// How many items the document can hold, as far as that is known: one that was never
-    /// seen to drop an item may be short because little was published.
     pub(crate) fn window(&self) -> u32 {
-        match self.is_full {
-            true => self.window.max(1),
-            false => self.window.max(UNKNOWN_WINDOW),
-        }
+        self.window
     }
 
     pub(crate) fn is_overrun(&self) -> bool {
@@ -125,6 +96,12 @@ impl State {
 
     pub(crate) fn learned(&self) -> (&Rate, &Rhythm, &Beat, &Burst) {
         (&self.rate, &self.rhythm, &self.beat, &self.burst)
+    }
+
+    /// Seconds since the feed had new items, as far as that is known.
+    pub(crate) fn silence(&self, now: Timestamp) -> Option<f64> {
+        let since = |at: i64| now.as_millisecond().saturating_sub(at).max(0) as f64 / 1000.0;
+        self.new_at.map(since)
     }
 
     /// Learns from a response without a document, or with the same as before.
@@ -145,9 +122,7 @@ impl State {
     /// Learns from a document.
     pub(crate) fn read(&mut self, sighting: Sighting<'_>, now: Timestamp) {
         self.succeeded();
-        let before = self.window;
-        self.window = count(sighting.listed);
-        let is_dropping = before.saturating_add(count(sighting.new)) > self.window;
+        self.window = u32::try_from(sighting.listed.len()).unwrap_or(u32::MAX);
         let is_first = self.read_at.is_none();
         if is_first {
             self.start(sighting, now);
@@ -164,10 +139,7 @@ impl State {
             self.new_at = Some(now.as_millisecond());
         }
         let is_all_new = sighting.new.len() >= sighting.listed.len();
-        self.is_overrun = has_new && before > 0 && !is_first && is_all_new;
-        // Something came, and something went; or more can be held than when it did.
-        self.is_full =
-            !is_first && (has_new && is_dropping || self.is_full && self.window <= before);
+        self.is_overrun = has_new && !is_first && is_all_new;
         self.read_at = Some(now.as_millisecond());
     }
 
@@ -189,13 +161,9 @@ impl State {
         if past.has_hours {
             let oldest = past.ages.iter().copied().fold(0.0, f64::max);
             self.rhythm.watch(epoch(now) - oldest, epoch(now));
-            let moments = past.ages.iter().filter(|age| **age < oldest);
-            for at in moments
-                .map(|age| epoch(now) - age)
-                .filter(|at| dates::has_hour(*at))
-            {
-                self.rhythm.add(at);
-                self.beat.add(at, 1.0);
+            for age in past.ages.iter().filter(|age| **age < oldest) {
+                self.rhythm.add(epoch(now) - age);
+                self.beat.add(epoch(now) - age, 1.0);
             }
         }
         let newest = past.ages.first().map(|age| (age * 1000.0) as i64);
@@ -217,11 +185,7 @@ impl State {
         let mut undated = 0.0;
         for date in new {
             match date {
-                Some(date)
-                    if has_hours
-                        && dates::has_hour(epoch(*date))
-                        && dates::fits(*date, from, to) =>
-                {
+                Some(date) if has_hours && dates::fits(*date, from, to) => {
                     // It appeared between the polls, whatever its date says.
                     let at = epoch(*date).clamp(from, to);
                     self.rhythm.add(at);

@@ -187,7 +187,7 @@ proptest! {
         live(&steps, Policy::Adaptive, &hints, price, |state, _, _, _| {
             let json = state.to_json();
             assert_eq!(&State::from_json(&json), state);
-            assert!(json.len() < 1800, "{} bytes", json.len());
+            assert!(json.len() < 1200, "{} bytes", json.len());
             assert!(state.items_per_day().is_finite() && state.items_per_day() > 0.0);
             assert!(state.demand(1.0).0.is_finite());
         });
@@ -225,9 +225,8 @@ proptest! {
         let (low, high) = (fewer.min(more), fewer.max(more));
         let ((low_rate, late), (high_rate, soon)) = (outcome(low), outcome(high));
         assert!(high_rate >= low_rate * (1.0 - 1e-5), "{high_rate} {low_rate}");
-        // The crossing is found to half a second, on two sides, and a plan chooses among
-        // moments that are up to a twelfth of the interval apart.
-        assert!(soon <= late + late / 10 + 2000, "{low} items: {late} ms, {high} items: {soon} ms");
+        // The crossing is found to half a second, on two sides.
+        assert!(soon <= late + 2000, "{low} items: {late} ms, {high} items: {soon} ms");
     }
 
     #[test]
@@ -241,8 +240,8 @@ proptest! {
         };
         let (cheap, dear) = (wait(price), wait(price * 3.0));
         for (cheap, dear) in cheap.iter().zip(&dear) {
-            // A longer interval has moments to choose from that are further apart.
-            assert!(*dear >= cheap - cheap / 10 - 300_000, "{cheap} {dear}");
+            // A longer interval has a wider jitter, by at most five minutes down.
+            assert!(*dear >= cheap - 300_000, "{cheap} {dear}");
         }
     }
 
@@ -252,7 +251,7 @@ proptest! {
     ) {
         let budget = Budget { requests_per_day: budget };
         let control = PriceControl::new(moment(START)).next(moment(START + later), requests, budget);
-        let price = control.price(requests % 1000, Demand(demand), budget).item_seconds();
+        let price = control.price(Demand(demand), budget).item_seconds();
         prop_assert!(price.is_finite() && price > 0.0);
     }
 

@@ -9,7 +9,7 @@ use crate::engine::{Row, Statement, Value};
 use crate::error::{Result, StoreError};
 use crate::ids::new_id;
 use crate::moment::{Moment, millis};
-use crate::shared_values::{BUDGET_DELAY_MS, BUDGET_ITEMS, BUDGET_POLLS, BudgetUse, POLLS};
+use crate::shared_values::POLLS;
 use crate::storable::storable;
 use crate::store::Store;
 
@@ -52,8 +52,6 @@ pub struct PollResult {
     pub feed: Feed,
     pub next_poll_in: Duration,
     pub log: FetchLogRow,
-    /// What the poll spent of the request budget, if the feed is within it.
-    pub budget_use: Option<BudgetUse>,
 }
 
 /// One row of the fetch log.
@@ -140,34 +138,6 @@ fn id_list(ids: &[i64], first: usize) -> (String, Vec<Value>) {
 }
 
 const MAX_ERROR_CHARS: usize = 500;
-
-/// Counts a poll, and what it spent of the request budget. Always in the same order, so
-/// that polls of several machines wait for each other instead of deadlocking.
-fn count(budget_use: Option<BudgetUse>, now: Moment) -> Statement {
-    let used = budget_use.unwrap_or_default();
-    let counters = [
-        (POLLS, 1),
-        (BUDGET_POLLS, used.polls),
-        (BUDGET_ITEMS, used.items),
-        (BUDGET_DELAY_MS, used.delay_ms),
-    ];
-    let mut values = vec![Value::from(now)];
-    let mut rows = Vec::new();
-    for (name, count) in counters.into_iter().filter(|(_, count)| *count != 0) {
-        let at = values.len() + 1;
-        let n = at + 1;
-        rows.push(format!(
-            "(CAST(${at} AS TEXT), '', CAST(${n} AS BIGINT), CAST($1 AS BIGINT))"
-        ));
-        values.extend([Value::from(name), Value::Int(count)]);
-    }
-    let sql = format!(
-        "INSERT INTO marks (name, value, n, at) VALUES {}
-            ON CONFLICT (name) DO UPDATE SET n = marks.n + excluded.n, at = excluded.at",
-        rows.join(", ")
-    );
-    Statement::volatile(sql, values)
-}
 
 fn short(text: Option<&String>) -> Value {
     Value::from(text.map(|text| storable(&text.chars().take(MAX_ERROR_CHARS).collect::<String>())))
@@ -447,11 +417,13 @@ impl Store {
             Value::Int(claim.feed.feed_id),
             Value::Int(claim.attempt),
         ];
+        let count = "INSERT INTO marks (name, value, n, at) VALUES ($1, '', 1, $2)
+            ON CONFLICT (name) DO UPDATE SET n = marks.n + 1, at = excluded.at";
         let results = self
             .run(vec![
                 Statement::volatile(update, values),
                 Statement::volatile(insert, log_values),
-                count(result.budget_use, now),
+                Statement::volatile(count, [Value::from(POLLS), Value::from(now)]),
             ])
             .await?;
         Ok(results[0].changed > 0)

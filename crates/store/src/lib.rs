@@ -75,7 +75,7 @@ pub use new_document::NewDocument;
 pub use options::{ConnectionCounts, StoreOptions};
 pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
-pub use shared_values::{BudgetUse, FeedDemand, SharedValue};
+pub use shared_values::SharedValue;
 pub use sinks::SinkService;
 pub use sources::{NewSource, Source};
 pub use stats::{CountRow, HostStats, Stats};

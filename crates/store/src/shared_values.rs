@@ -17,33 +17,6 @@ pub struct SharedValue {
 /// The counter that every poll of a feed increments.
 pub(crate) const POLLS: &str = "polls";
 
-/// Counters of the polls within the request budget: polls, items that they found whose
-/// date is credible, and the milliseconds from those dates to the polls.
-pub(crate) const BUDGET_POLLS: &str = "budget_polls";
-pub(crate) const BUDGET_ITEMS: &str = "budget_items";
-pub(crate) const BUDGET_DELAY_MS: &str = "budget_delay_ms";
-
-/// What the request budget was spent on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BudgetUse {
-    pub polls: i64,
-    /// Items that were found whose publication time is known.
-    pub items: i64,
-    /// The sum of their delays from publication to discovery.
-    pub delay_ms: i64,
-}
-
-/// The feeds that share the request budget.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct FeedDemand {
-    /// Feeds that are polled, within the budget or not.
-    pub feeds: u64,
-    /// Feeds and sitemaps within the budget.
-    pub within_budget: u64,
-    /// Their total demand.
-    pub demand: f64,
-}
-
 /// What PostgreSQL adds to transaction ids to get change ids: a copy continues the
 /// ids of its original, which may be above all transaction ids of the server.
 pub(crate) const CHANGE_OFFSET: &str = "change_offset";
@@ -95,37 +68,15 @@ impl Store {
         Ok(self.shared_value(POLLS).await?.map_or(0, |polls| polls.n))
     }
 
-    /// What the request budget was spent on, over all machines, ever.
-    pub async fn budget_use(&self) -> Result<BudgetUse> {
-        let names = [BUDGET_POLLS, BUDGET_ITEMS, BUDGET_DELAY_MS].map(Value::from);
-        let sql = "SELECT name, n FROM marks WHERE name IN ($1, $2, $3)";
-        let mut used = BudgetUse::default();
-        for row in &self.rows(Statement::new(sql, names)).await? {
-            match row.text(0)?.as_str() {
-                BUDGET_POLLS => used.polls = row.int(1)?,
-                BUDGET_ITEMS => used.items = row.int(1)?,
-                _ => used.delay_ms = row.int(1)?,
-            }
-        }
-        Ok(used)
-    }
-
-    /// The feeds that are polled, and the demand on the request budget of those that
-    /// share it.
-    pub async fn feed_demand(&self) -> Result<FeedDemand> {
-        let sql = "SELECT CAST(coalesce(sum(CASE WHEN kind = 'feed' THEN 1 ELSE 0 END), 0) AS BIGINT),
-                CAST(coalesce(sum(CASE WHEN demand_nano > 0 THEN 1 ELSE 0 END), 0) AS BIGINT),
-                CAST(coalesce(sum(demand_nano), 0) AS BIGINT) FROM feeds
-            WHERE (kind = 'feed' OR demand_nano > 0) AND paused_reason IS NULL
+    /// The number of polled feeds, and their total demand on the request budget.
+    pub async fn feed_demand(&self) -> Result<(u64, f64)> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(demand_nano), 0) AS BIGINT) FROM feeds
+            WHERE kind = 'feed' AND paused_reason IS NULL
               AND NOT EXISTS (SELECT 1 FROM sources s WHERE s.source_id = feeds.source_id AND s.enabled = 0)";
         let rows = self.rows(Statement::new(sql, [])).await?;
         match rows.first() {
-            Some(row) => Ok(FeedDemand {
-                feeds: row.int(0)?.unsigned_abs(),
-                within_budget: row.int(1)?.unsigned_abs(),
-                demand: row.int(2)? as f64 / 1e9,
-            }),
-            None => Ok(FeedDemand::default()),
+            Some(row) => Ok((row.int(0)?.unsigned_abs(), row.int(1)? as f64 / 1e9)),
+            None => Ok((0, 0.0)),
         }
     }
     /// Feeds and sitemaps whose last poll failed, and those that failed at least

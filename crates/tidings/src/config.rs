@@ -46,8 +46,6 @@ pub(crate) struct Config {
     /// How long a URL stays leased to a process that does not extend the lease.
     pub(crate) lease: Duration,
     pub(crate) poll_concurrency: usize,
-    /// The request budget of the adaptive policy, if one is set.
-    pub(crate) poll_requests_per_day: Option<f64>,
     max_new_urls_per_day: u64,
     /// Starter sources that were never added before are added at a start.
     pub(crate) adds_starter_sources: bool,
@@ -202,9 +200,6 @@ impl Config {
             retries: retries(settings),
             lease: Duration::from_secs(settings.get("work.lease_seconds")),
             poll_concurrency: settings.get("poll.concurrency"),
-            poll_requests_per_day: Some(settings.get("poll.requests_per_day"))
-                .filter(|requests: &u32| *requests > 0)
-                .map(f64::from),
             collect_interval: Some(settings.get("collect.interval_minutes"))
                 .filter(|minutes| *minutes > 0)
                 .map(|minutes: u64| Duration::from_secs(minutes * 60)),

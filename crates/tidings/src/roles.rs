@@ -250,7 +250,6 @@ fn poll_options(config: &Config, shared: &PollOptions) -> PollOptions {
         // Whoever adds a source, here or elsewhere, waits for its first items.
         check_interval: Duration::from_secs(2),
         concurrency: config.poll_concurrency,
-        requests_per_day: config.poll_requests_per_day,
         lease: config.lease * 5,
         collect_interval: config.collect_interval,
         ..shared.clone()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidings_polling::{Outcome, Poll, Sighting, next_poll};
-use tidings_store::{BudgetUse, FetchLogRow, Moment, PollResult, Result, Store};
+use tidings_store::{FetchLogRow, Moment, PollResult, Result, Store};
 use tracing::{error, info};
 
 use super::feed_poll::{FeedPoll, FeedRead, timestamp};
@@ -27,18 +27,9 @@ impl Poller {
         read: FeedRead,
     ) -> Result<Option<PollReport>> {
         let (outcome, ingested, error) = self.ingest(&mut poll, read).await?;
-        let (found, delay) = poll
-            .state
-            .polling
-            .delays(&ingested.new, timestamp(poll.now));
         let next_poll_in = self
             .schedule(&mut poll, outcome, &ingested, error.as_ref())
             .await?;
-        let budget_use = poll.is_within_budget().then_some(BudgetUse {
-            polls: 1,
-            items: found as i64,
-            delay_ms: (delay * 1000.0) as i64,
-        });
         if poll.is_cut {
             poll.expect_everything();
         }
@@ -65,7 +56,6 @@ impl Poller {
             log: log_row(&poll, &report, error.as_ref()),
             feed: poll.feed,
             next_poll_in,
-            budget_use,
         };
         let store = &self.context.store;
         let is_completed = store.complete_poll(poll.claim, &result).await?;
@@ -133,11 +123,7 @@ impl Poller {
             random: random(),
         };
         let (state, due) = next_poll(&poll.state.polling, &input);
-        // What is polled at an interval of its own is outside the request budget.
-        let demand = match poll.is_within_budget() {
-            true => state.demand(input.weight).0,
-            false => 0.0,
-        };
+        let demand = state.demand(input.weight).0;
         poll.feed.demand_nano = (demand * 1e9) as i64;
         poll.state.polling = state;
         let next_poll_in = poll.next_poll_in;

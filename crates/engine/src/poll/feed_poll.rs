@@ -153,11 +153,6 @@ impl<'a> FeedPoll<'a> {
         }
     }
 
-    /// Whether the price of a request decides when this is polled.
-    pub(super) fn is_within_budget(&self) -> bool {
-        self.policy() == Policy::Adaptive
-    }
-
     pub(super) fn request(&mut self, url: FetchUrl) -> Request {
         let purpose = match self.feed.kind.as_str() {
             LISTING => Purpose::Page,

@@ -54,9 +54,8 @@ pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMu
     let mut queue: BinaryHeap<_> = players.iter().enumerate().map(first).collect();
     let mut tally = Tally::default();
     let mut demand: Demand = players.iter().map(|player| player.state.demand(1.0)).sum();
-    let feeds = world.feeds.len() as u64;
     let mut control = PriceControl::new(start);
-    let mut price = control.price(feeds, demand, budget);
+    let mut price = control.price(demand, budget);
     let mut requests_since = 0;
     let mut next_day = world.start;
 
@@ -67,7 +66,7 @@ pub fn run(world: &World, spending: Spending, seed: u64, progress: &mut dyn FnMu
         }
         if now >= control.at + PRICE_INTERVAL {
             control = control.next(moment(now), requests_since, budget);
-            price = control.price(feeds, demand, budget);
+            price = control.price(demand, budget);
             requests_since = 0;
         }
         requests_since += 1;

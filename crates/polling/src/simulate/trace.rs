@@ -1,7 +1,5 @@
 //! Recorded feeds: one line of JSON for each item, with the feed's id and the
 //! time of publication. `{"feed": "bbc", "published": "2026-01-05T09:00:00Z"}`
-//! A time of exactly midnight (UTC) is that of a day whose hour nobody wrote down: the item
-//! appears at some moment of that day, which follows from the feed and the day.
 
 use std::collections::HashMap;
 
@@ -9,11 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::simulate::rng::Rng;
 use crate::simulate::world::{Feed, World};
-
-/// In milliseconds.
-const DAY: i64 = 86_400_000;
 
 /// A trace that can't be played.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -82,28 +76,10 @@ pub fn read_trace(text: &str, window: usize) -> Result<World, TraceError> {
     };
     let feeds = feeds.into_iter().enumerate();
     let feeds = feeds.map(|(number, (window, published))| {
-        let items = published
-            .into_iter()
-            .map(|at| (appeared(number, at, last), at));
         // Far fewer feeds than an i64 can count.
-        Feed::stating(
-            i64::try_from(number).unwrap_or(i64::MAX),
-            window,
-            items.collect(),
-        )
+        Feed::new(i64::try_from(number).unwrap_or(i64::MAX), window, published)
     });
     Ok(World::new("trace", feeds.collect(), first, last + 1))
-}
-
-/// When an item appeared: as dated, or at some moment of the day if that is all the date
-/// says; by `last` at the latest, where the trace ends.
-fn appeared(feed: usize, dated: i64, last: i64) -> i64 {
-    if dated.rem_euclid(DAY) != 0 {
-        return dated;
-    }
-    let day = dated.div_euclid(DAY).unsigned_abs();
-    let moment = Rng::of(day, "time of day", feed as u64).fraction() * DAY as f64;
-    (dated + moment as i64).min(last)
 }
 
 /// RFC 3339, or seconds or milliseconds since 1970, as milliseconds.
@@ -151,24 +127,6 @@ mod tests {
             .map(|f| (f.window, f.published.len()))
             .collect();
         assert_eq!(feeds, [(12, 4), (30, 2)]);
-    }
-
-    #[test]
-    fn a_day_without_a_time_is_some_moment_of_it() {
-        let text = r#"
-            {"feed": "a", "published": "2026-01-05T00:00:00Z"}
-            {"feed": "a", "published": "2026-01-05T00:00:00Z"}
-            {"feed": "b", "published": "2026-01-05T00:00:00Z"}
-            {"feed": "b", "published": "2026-01-09T10:00:00Z"}
-        "#;
-        let world = read_trace(text, 30).unwrap();
-        let midnight = 1_767_571_200_000;
-        let (a, b) = (&world.feeds[0].published, &world.feeds[1].published);
-        assert!((midnight..midnight + DAY).contains(&a[0]) && a[0] % 3_600_000 != 0);
-        // Those of one feed and day came together; what the feed states stays.
-        assert!(a[0] == a[1] && a[0] != b[0]);
-        assert_eq!(world.feeds[0].dates[0].unwrap().as_millisecond(), midnight);
-        assert_eq!(b[1] % 3_600_000, 0);
     }
 
     #[test]

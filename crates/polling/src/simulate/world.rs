@@ -13,28 +13,18 @@ pub struct Feed {
     pub window: usize,
     /// Milliseconds since 1970, in order.
     pub published: Vec<i64>,
-    /// The dates that items have by themselves: as published, or less exact.
-    stated: Vec<i64>,
     /// What the document says about each, by [`Dating`].
     pub(crate) dates: Vec<Option<Timestamp>>,
 }
 
 impl Feed {
-    pub fn new(id: i64, window: usize, published: Vec<i64>) -> Self {
-        let items = published.into_iter().map(|at| (at, at));
-        Self::stating(id, window, items.collect())
-    }
-
-    /// With items that were published at one moment and state another.
-    pub(crate) fn stating(id: i64, window: usize, mut items: Vec<(i64, i64)>) -> Self {
-        items.sort_unstable();
-        let (published, stated): (Vec<i64>, Vec<i64>) = items.into_iter().unzip();
-        let dates = Dating::Exact.dates(&stated);
+    pub fn new(id: i64, window: usize, mut published: Vec<i64>) -> Self {
+        published.sort_unstable();
+        let dates = Dating::Exact.dates(&published);
         Self {
             id,
             window: window.max(1),
             published,
-            stated,
             dates,
         }
     }
@@ -71,7 +61,7 @@ impl World {
     #[must_use]
     pub fn dated(mut self, dating: Dating) -> Self {
         for feed in &mut self.feeds {
-            feed.dates = dating.dates(&feed.stated);
+            feed.dates = dating.dates(&feed.published);
         }
         self
     }
@@ -86,7 +76,6 @@ impl World {
         let mut feeds = self.feeds;
         for feed in &mut feeds {
             feed.published.retain(|at| *at < end);
-            feed.stated.truncate(feed.published.len());
             feed.dates.truncate(feed.published.len());
         }
         Self::new(&self.name, feeds, self.start, end)

@@ -77,7 +77,7 @@ async fn collect(app: &App) -> Result<Registry, Problem> {
         "Lag of the oldest overdue URL",
         overdue,
     );
-    let feeds = store.feed_demand().await?.feeds;
+    let (feeds, _) = store.feed_demand().await?;
     gauge(
         &mut registry,
         "feeds",

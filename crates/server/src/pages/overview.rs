@@ -1,9 +1,6 @@
 //! The overview: the pipeline with its rates, problems, backlog and URL totals.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
-use tidings_engine::{BudgetStatus, budget_status};
 use tidings_store::Status;
 
 use super::layout::page;
@@ -24,7 +21,6 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
     let stats = store.stats().await?;
     let of = |status: &str| stats.by_status.get(status).copied().unwrap_or(0);
     let problems = problems::find(&request, &sinks, overdue, now.at).await?;
-    let budget = budget_status(store).await?;
     let has_sources = !store.sources_after(i64::MIN, 1).await?.is_empty();
     let pending_deliveries: i64 = sinks.iter().map(|sink| sink.waiting).sum();
     let content = html! {
@@ -53,7 +49,6 @@ pub(crate) async fn show(request: CheckedRequest) -> HandlerResult {
                     }
                 }
                 section.card { h2 { "URL totals" } (totals(&now, &of)) }
-                @if let Some(budget) = &budget { (polling(budget)) }
             }
         }
     };
@@ -77,25 +72,6 @@ fn flow(request: &CheckedRequest, now: &Sample, sinks: usize) -> Markup {
             (step("/frontier?status=pending", "queued", now.queued, &queue))
             (step("/frontier?status=fetched", "fetched", now.fetched, &rated(rate(|s| s.fetched))))
             (step("/sinks", "delivered", now.delivered, &delivered))
-        }
-    }
-}
-
-/// The request budget of polling, its use, and the delay that it buys.
-fn polling(budget: &BudgetStatus) -> Markup {
-    let whole = |number: f64| format::number(number.round() as i64);
-    html! {
-        section.card #budget {
-            h2 { "Polling budget" }
-            dl {
-                dt { "Budget" } dd { (whole(budget.requests_per_day)) " requests per day" @if !budget.is_configured { span.soft { " · default" } } }
-                dt { "Use" } dd { (whole(budget.used_per_day)) " requests per day" }
-                dt { "Feeds" } dd { a href="/feeds" { (format::number(budget.feeds as i64)) } }
-                dt { "Mean delay" } dd {
-                    @if budget.dated_items_per_day > 0.0 { (format::duration(Duration::from_secs_f64(budget.mean_delay_seconds.max(0.0)))) " from publication to discovery" }
-                    @else { "measuring …" }
-                }
-            }
         }
     }
 }

@@ -87,7 +87,6 @@ async fn attacked() -> (Served, Vec<String>) {
                 error_message: Some((*attack).to_owned()),
                 bytes: 0,
             },
-            budget_use: None,
         };
         served.store.complete_poll(&claim, &result).await.unwrap();
         let name = format!("sink{n}");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidings_store::{
-    BudgetUse, ExpiringTable, Feed, FeedClaim, FeedDemand, FetchLogRow, NewAuditEntry, NewSource,
-    PollResult, Replay, Robots, Role, StartedTask, Store, Task, TaskCounts, TaskResult,
+    ExpiringTable, Feed, FeedClaim, FetchLogRow, NewAuditEntry, NewSource, PollResult, Replay,
+    Robots, Role, StartedTask, Store, Task, TaskCounts, TaskResult,
 };
 use tidings_url::ProxyHosts;
 
@@ -24,7 +24,6 @@ on_both_engines!(
     a_feed_can_be_claimed_resumed_and_removed,
     polls_of_a_source_are_counted_by_kind,
     a_shared_value_is_replaced_by_compare_and_swap,
-    polls_within_the_budget_are_counted,
     all_handles_that_open_later_use_the_shared_gateways,
     an_unchanged_feed_and_a_failed_one_are_different,
     the_same_task_starts_once_per_interval,
@@ -159,7 +158,6 @@ fn result(feed: &Feed, outcome: &str, next: Duration, now: tidings_store::Moment
             error_message: None,
             bytes: 1000,
         },
-        budget_use: None,
     }
 }
 
@@ -388,7 +386,6 @@ async fn a_feed_can_be_claimed_resumed_and_removed(t: Fixture) {
         feed: paused,
         next_poll_in: MINUTE * 60,
         log,
-        budget_use: None,
     };
     assert!(t.store.complete_poll(&claim, &result).await.unwrap());
     t.advance(MINUTE * 90);
@@ -439,48 +436,8 @@ async fn a_shared_value_is_replaced_by_compare_and_swap(t: Fixture) {
             .unwrap()
     );
     assert_eq!(t.store.shared_value("price").await.unwrap(), Some(value(2)));
+    assert_eq!(t.store.feed_demand().await.unwrap(), (0, 0.0));
     assert_eq!(t.store.polls().await.unwrap(), 0);
-}
-
-async fn polls_within_the_budget_are_counted(t: Fixture) {
-    assert_eq!(t.store.feed_demand().await.unwrap(), FeedDemand::default());
-    assert_eq!(t.store.budget_use().await.unwrap(), BudgetUse::default());
-    for (n, kind) in [(1, "feed"), (2, "sitemap"), (3, "feed")] {
-        let url = format!("https://h{n}.example/");
-        t.store.add_feed(n, kind, &url).await.unwrap();
-    }
-    let now = t.store.now().await.unwrap();
-    for claim in t.store.claim_feeds(9, MINUTE).await.unwrap() {
-        // A feed with an interval of its own demands nothing.
-        let is_within = claim.feed.source_id < 3;
-        let feed = Feed {
-            demand_nano: if is_within { 250_000_000 } else { 0 },
-            ..claim.feed.clone()
-        };
-        let spent = BudgetUse {
-            polls: 1,
-            items: claim.feed.source_id,
-            delay_ms: 60_000,
-        };
-        let poll = PollResult {
-            budget_use: is_within.then_some(spent),
-            ..result(&feed, "ok", MINUTE, now)
-        };
-        assert!(t.store.complete_poll(&claim, &poll).await.unwrap());
-    }
-    let demand = FeedDemand {
-        feeds: 2,
-        within_budget: 2,
-        demand: 0.5,
-    };
-    assert_eq!(t.store.feed_demand().await.unwrap(), demand);
-    let spent = BudgetUse {
-        polls: 2,
-        items: 3,
-        delay_ms: 120_000,
-    };
-    assert_eq!(t.store.budget_use().await.unwrap(), spent);
-    assert_eq!(t.store.polls().await.unwrap(), 3);
 }
 
 async fn a_late_poller_is_refused(t: Fixture) {

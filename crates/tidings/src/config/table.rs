@@ -352,16 +352,6 @@ pub(super) static SETTINGS: &[Setting] = &[
         about: "max feed polls in flight in this process",
     },
     Setting {
-        key: "poll.requests_per_day",
-        other_names: &[],
-        default: "0",
-        kind: Kind::Number {
-            min: 0,
-            max: 1_000_000_000,
-        },
-        about: "budget of all feeds and news sitemaps under the adaptive policy together, over all machines; 0: as many requests as a poll of each every 15 minutes",
-    },
-    Setting {
         key: "source.max_new_urls_per_day",
         other_names: &[],
         default: "100000",

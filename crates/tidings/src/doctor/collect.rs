@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use tidings_engine::{LIMITED, SourceSettings, budget_status};
+use tidings_engine::{LIMITED, SourceSettings};
 use tidings_server::Health;
 use tidings_store::{Feed, Moment, Overdue, SCHEMA_VERSION, Source, Store};
 
@@ -122,7 +122,6 @@ async fn feeds(store: &Store, config: &Config) -> tidings_store::Result<FeedFact
     let mut facts = FeedFacts {
         last_poll: last_poll.map(|last| now.since(last)),
         poll_concurrency: config.poll_concurrency,
-        budget: budget_status(store).await?,
         ..FeedFacts::default()
     };
     let mut after = i64::MIN;

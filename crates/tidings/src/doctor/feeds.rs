@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use tidings_engine::BudgetStatus;
-
 use super::Finding;
 use crate::format::{count, duration};
 
@@ -31,8 +29,6 @@ pub(super) struct FeedFacts {
     /// Tasks that failed within the last hour.
     pub(super) failed_tasks: Vec<String>,
     pub(super) poll_concurrency: usize,
-    /// The request budget, once feeds were polled within it.
-    pub(super) budget: Option<BudgetStatus>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,36 +67,7 @@ pub(super) fn diagnose(facts: &FeedFacts) -> Vec<Finding> {
             format!("{sources} with {feeds}, all polled on time"),
         ));
     }
-    found.extend(facts.budget.as_ref().map(budget));
     found
-}
-
-/// Use above the budget by more is worth a warning: bounds of feeds outweigh the price.
-const OVERSPENT: f64 = 1.2;
-
-fn budget(status: &BudgetStatus) -> Finding {
-    let delay = match status.dated_items_per_day > 0.0 {
-        true => format!(
-            "; items are found {} after publication on average",
-            duration(Duration::from_secs_f64(status.mean_delay_seconds.max(0.0)))
-        ),
-        false => String::new(),
-    };
-    let what = format!(
-        "{:.0} of {:.0} requests per day for {}{delay}",
-        status.used_per_day,
-        status.requests_per_day,
-        count(status.feeds, "feed"),
-    );
-    match status.is_configured && status.used_per_day > OVERSPENT * status.requests_per_day {
-        true => Finding::warning(
-            "budget",
-            what,
-            "every feed is polled once per week, and before its window overflows, whatever the budget",
-            "tidings config",
-        ),
-        false => Finding::ok("budget", what),
-    }
 }
 
 fn overdue(facts: &FeedFacts) -> Option<Finding> {
@@ -280,34 +247,6 @@ mod tests {
             why: "http_transient × 4".to_owned(),
         };
         names.iter().map(one).collect()
-    }
-
-    #[test]
-    fn the_request_budget_is_reported() {
-        let status = BudgetStatus {
-            requests_per_day: 9600.0,
-            is_configured: true,
-            feeds: 100,
-            used_per_day: 9540.4,
-            dated_items_per_day: 12.0,
-            mean_delay_seconds: 240.0,
-        };
-        let found = budget(&status);
-        assert_eq!(found.severity, Severity::Ok);
-        assert_eq!(
-            found.what,
-            "9540 of 9600 requests per day for 100 feeds; items are found 4 min after publication on average"
-        );
-        let overspent = BudgetStatus {
-            used_per_day: 20_000.0,
-            dated_items_per_day: 0.0,
-            ..status
-        };
-        assert_eq!(budget(&overspent).severity, Severity::Warning);
-        assert_eq!(
-            budget(&overspent).what,
-            "20000 of 9600 requests per day for 100 feeds"
-        );
     }
 
     #[test]
