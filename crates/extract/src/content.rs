@@ -10,6 +10,7 @@ mod repeats;
 mod rows;
 mod tail;
 mod thread;
+mod witnesses;
 
 use std::ops::Range;
 
@@ -61,6 +62,8 @@ pub(crate) struct ContentEvidence {
     pub(crate) sites: Vec<String>,
     /// Blocks that other pages of the site have, too; empty if nothing is known.
     pub(crate) known: Vec<bool>,
+    /// What others say about the text: its description, its body in the structured data.
+    pub(crate) witnesses: Vec<String>,
     /// How the text is built.
     pub(crate) layout: Layout,
     /// The page declares itself an article.
@@ -87,7 +90,10 @@ pub(crate) fn find(
         }
         Layout::Listing | Layout::Prose | Layout::Documentation | Layout::Product => {}
     }
-    let prose = find_prose(document, blocks, evidence);
+    let mut prose = find_prose(document, blocks, evidence);
+    if evidence.layout != Layout::Product {
+        prose = second_opinion(document, blocks, evidence, prose);
+    }
     let size = prose.size(blocks);
     let may_be_rows = match evidence.layout {
         Layout::Listing => true,
@@ -104,6 +110,34 @@ pub(crate) fn find(
     rows::find(document, blocks)
         .filter(|rows| rows.size(blocks) > least)
         .unwrap_or(prose)
+}
+
+/// What the witnesses point to, if the text that was found agrees with none of
+/// them and is not much longer: a long text can stand under its description.
+fn second_opinion(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    evidence: &ContentEvidence,
+    first: Content,
+) -> Content {
+    let said = witnesses::runs_of(&evidence.witnesses);
+    if said.is_empty() || witnesses::agree(&said, &first, blocks) {
+        return first;
+    }
+    let Some(place) = witnesses::place(&said, document, blocks) else {
+        return first;
+    };
+    let second = judge_in(document, blocks, evidence, Roles::NONE, (place, place));
+    let (found, pointed) = (first.size(blocks), second.size(blocks));
+    let ratio = match found < MAX_TEASER_TEXT {
+        true => 4,
+        false => 2,
+    };
+    if pointed * ratio >= found && witnesses::agree(&said, &second, blocks) {
+        second
+    } else {
+        first
+    }
 }
 
 /// Rows are looked for where the prose has less text than this,
@@ -143,13 +177,24 @@ fn find_without(
     evidence: &ContentEvidence,
     ignored: Roles,
 ) -> Content {
-    let is_manual = evidence.layout == Layout::Documentation;
     // A reference calls itself so.
-    let ignored = match is_manual {
+    let ignored = match evidence.layout == Layout::Documentation {
         true => ignored | Roles::NOTES,
         false => ignored,
     };
-    let (container, wider) = container::choose(document, blocks, ignored, evidence);
+    let chosen = container::choose(document, blocks, ignored, evidence);
+    judge_in(document, blocks, evidence, ignored, chosen)
+}
+
+/// Judges every block of a container; `wider` is what it was narrowed from.
+fn judge_in(
+    document: &Document<'_>,
+    blocks: &Blocks,
+    evidence: &ContentEvidence,
+    ignored: Roles,
+    (container, wider): (NodeId, NodeId),
+) -> Content {
+    let is_manual = evidence.layout == Layout::Documentation;
     let mut verdicts = vec![Verdict::Elsewhere; blocks.list.len()];
     let range = blocks.within(document, container);
     let ignored = ignored | overclaimed(document, blocks, container, range.clone());

@@ -30,6 +30,8 @@ const MAX_EXCERPT_CHARS: usize = 200;
 const MIN_HIDDEN_BODY_RATIO: usize = 3;
 /// With less text than this, a product is described by its structured data.
 const MIN_DESCRIPTION_BYTES: usize = 200;
+/// Characters of a witness that are compared.
+const MAX_WITNESS_CHARS: usize = 1_000;
 /// With less text than this, `noscript` is read.
 const MIN_VISIBLE_BYTES: usize = 400;
 /// `noscript` elements that are examined, and how much one must hold.
@@ -134,6 +136,7 @@ fn extract_from(
             .site
             .map(|site| site.known(page.url, &prints))
             .unwrap_or_default(),
+        witnesses: witnesses(&statements, page.feed),
         layout: clues.layout,
         declares_article: clues.declares_article,
     };
@@ -213,6 +216,22 @@ fn extract_from(
         article.blocks = notes::notes(&document, &blocks, &content);
     }
     article
+}
+
+/// What the page and the feed say about the text.
+fn witnesses(statements: &Statements<'_>, feed: Option<&FeedEntry>) -> Vec<String> {
+    let head = |text: String| text.chars().take(MAX_WITNESS_CHARS).collect::<String>();
+    [
+        statements.json_ld.text("articleBody"),
+        statements.json_ld.text("description"),
+        statements.meta.get("og:description").map(str::to_owned),
+        statements.meta.get("description").map(str::to_owned),
+        feed.and_then(|feed| feed.summary.clone()),
+    ]
+    .into_iter()
+    .flatten()
+    .map(head)
+    .collect()
 }
 
 /// What can be learned from the page: what is in the article, and what is known

@@ -53,8 +53,8 @@ pub(crate) fn find(signs: &Signs<'_>) -> Flags {
         && (contains(LOGIN) || signs.has_password && signs.text.len() < MAX_SHELL_SIZE);
     let missing = signs.text.len() < MAX_BARE_SIZE
         && (is_not_found(&title) || page.len() < 3_000 && contains(NOT_FOUND));
-    let is_cut = (signs.has_paywall_box || contains(PAYWALL) || is_line(PAYWALL_LINES))
-        && signs.text.len() < 3_000;
+    let is_cut = signs.text.len() < 3_000
+        && (signs.has_paywall_box || contains(PAYWALL) || is_line(PAYWALL_LINES));
     let consent_wall = short
         && !captcha
         && CONSENT

@@ -389,3 +389,10 @@ fn the_only_heading_of_the_first_level_is_the_title() {
         "Council lets the old boat sail for one more summer, ferry men cheer"
     );
 }
+
+#[test]
+fn what_the_description_repeats_is_the_article() {
+    let article = read("second_opinion");
+    has(&article, &["A lamp has fallen", "Divers will lift it"]);
+    lacks(&article, &["The River Post", "travelling circus"]);
+}

@@ -88,6 +88,7 @@ fn tidings(page: &Page) -> Value {
         "id": page.id, "text": article.text, "title": article.title.map(|title| title.value),
         "author": article.authors.map(|authors| authors.value.join(", ")),
         "published": article.published.map(|when| when.value.to_string()),
+        "page_type": article.page_type.as_str(),
     })
 }
 

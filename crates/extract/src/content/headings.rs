@@ -37,13 +37,23 @@ pub(super) fn aside(heading: &str) -> Option<Aside> {
 }
 
 /// Whether what follows a heading on the page of a product is not about it:
-/// opinions of others, other products, the terms of the shop.
-pub(super) fn product_aside(heading: &str) -> bool {
+/// opinions of others, other products, the terms of the shop. Above the text the
+/// first of these is the name of a tab.
+pub(super) fn product_aside(heading: &str, is_below: bool) -> bool {
     if heading.len() > MAX_HEADING_CHARS * 2 {
         return false;
     }
     let folded = fold(heading);
-    PRODUCT_START.iter().any(|start| begins(&folded, start))
+    let is_other = [
+        "people",
+        "customers also",
+        "customers who",
+        "similar",
+        "sponsored",
+    ]
+    .iter()
+    .any(|start| begins(&folded, start));
+    (is_below || is_other) && PRODUCT_START.iter().any(|start| begins(&folded, start))
 }
 
 fn begins(text: &str, start: &str) -> bool {

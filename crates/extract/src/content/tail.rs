@@ -31,7 +31,7 @@ impl Judge<'_, '_> {
                 _ if block.bold && block.size < 60 => Some(7),
                 _ => None,
             };
-            if of_product && level.is_some() && before > 0 && product_aside(&block.text) {
+            if of_product && level.is_some() && product_aside(&block.text, before > 0) {
                 self.verdicts[index] = Verdict::Tail;
                 under = Some((Aside::Prose, level.unwrap_or(7)));
                 continue;
