@@ -82,7 +82,7 @@ impl TestStore {
     }
 
     /// The clock, for a server.
-    pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + 'static {
+    pub(crate) fn clock(&self) -> impl Fn() -> Timestamp + Send + Sync + use<> {
         let clock = Arc::clone(&self.clock);
         move || Timestamp::from_millisecond(clock.load(Ordering::SeqCst)).unwrap()
     }
