@@ -134,7 +134,7 @@ pub enum Failure {
     #[error("no memory for the body within {} s; see memory.bodies_mib", waited.as_secs())]
     NoMemory { waited: Duration },
     #[error(
-        "this machine has no file descriptor left: {why}; raise its limit (ulimit -n) or lower fetch.workers"
+        "this machine has no file descriptor left: {why}; raise its limit (ulimit -n) or lower fetch.concurrency"
     )]
     NoDescriptor { why: String },
     #[error("store unavailable: {why}")]
