@@ -16,6 +16,10 @@ use super::connect;
 /// for many commits.
 pub(super) const LOG_PAGES: i32 = 16_384;
 
+/// At this many times that a commit copies it after all: a writer that never pauses
+/// may keep the thread from ending a checkpoint, and the log must not grow for ever.
+const MAX_LOG_FACTOR: i32 = 4;
+
 /// It copies pages, it does not read them twice.
 const CACHE_MIB: u32 = 1;
 
@@ -34,7 +38,11 @@ pub(super) fn start(
     let Some(thread) = start_thread(path, location)? else {
         return Ok(());
     };
-    writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+    writer.wal_hook(Some(move |log: &mut rusqlite::hooks::Wal, pages| {
+        if pages >= log_pages.saturating_mul(MAX_LOG_FACTOR) {
+            // Busy when the thread is at it. The commit itself is done: it must not fail.
+            let _ = log.checkpoint();
+        }
         if pages >= log_pages {
             // It is at work already when there is no room.
             let _ = thread.try_send(());
